@@ -8,57 +8,107 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::flow::is_padding;
 
-/// Registers of arguments. Results are given back in none of them but rdx.
-const KEPT: [Register; 6] = [
-    Register::RCX,
-    Register::RDX,
-    Register::RSI,
-    Register::RDI,
-    Register::R8,
-    Register::R9,
-];
+/// Registers of arguments, as bits of their numbers. Results are given back in none of them but rdx.
+const KEPT: u32 = 1 << 1 | 1 << 2 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9;
 
 /// Calls in a row behind which a change is known.
 const CALLS: usize = 8;
 
+/// What an instruction does with the registers of arguments, which are told by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    /// Nothing, and it stands behind calls that do not return.
+    Padding,
+    /// It loads one from the frame.
+    PutsBack(u8),
+    /// It surely gives one another value.
+    Computes(u8),
+}
+
+impl Change {
+    /// What `instruction`, behind which execution goes on, does.
+    pub(crate) fn of(instruction: &Instruction) -> Self {
+        if is_padding(instruction) {
+            return Self::Padding;
+        }
+        if instruction.op_count() == 0 || instruction.op0_kind() != OpKind::Register {
+            return Self::None;
+        }
+        let written = instruction.op0_register().full_register();
+        if !written.is_gpr64() {
+            return Self::None;
+        }
+        let number = written.number() as u8;
+        if may_put_back(instruction) {
+            Self::puts_back(number)
+        } else if computes(instruction) {
+            Self::computes(number)
+        } else {
+            Self::None
+        }
+    }
+
+    /// Of an instruction that loads this register from the frame.
+    pub(crate) fn puts_back(register: u8) -> Self {
+        if is_kept(register) {
+            Self::PutsBack(register)
+        } else {
+            Self::None
+        }
+    }
+
+    /// Of an instruction that computes this register.
+    pub(crate) fn computes(register: u8) -> Self {
+        if is_kept(register) {
+            Self::Computes(register)
+        } else {
+            Self::None
+        }
+    }
+}
+
+fn is_kept(register: u8) -> bool {
+    KEPT >> register & 1 != 0
+}
+
 /// The last change that straight code made to one of the registers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Changes {
-    changed: Option<Register>,
+    changed: Option<u8>,
     /// Addresses behind the calls since. If one of those calls does not return, other code stands there.
     behind: [u64; CALLS],
     count: usize,
 }
 
 impl Changes {
-    /// Takes an instruction behind which execution goes on.
-    pub(crate) fn take(&mut self, instruction: &Instruction, is_call: bool) {
-        if is_call && self.changed.is_some() {
+    /// Takes a change.
+    pub(crate) fn take(&mut self, change: Change) {
+        match change {
+            Change::None => {}
+            Change::Padding => self.changed = None,
+            Change::PutsBack(register) => self.changed = self.changed.filter(|it| *it != register),
+            Change::Computes(register) => {
+                self.changed = Some(register);
+                self.count = 0;
+            }
+        }
+    }
+
+    /// Takes a call, by the address behind it.
+    pub(crate) fn take_call(&mut self, behind: u64) {
+        if self.changed.is_some() {
             match self.behind.get_mut(self.count) {
-                Some(place) => *place = instruction.next_ip(),
+                Some(place) => *place = behind,
                 None => self.changed = None,
             }
             self.count += 1;
-            return;
         }
-        // Padding stands behind calls that do not return.
-        if is_padding(instruction) {
-            self.changed = None;
-            return;
-        }
-        if is_call || instruction.op_count() == 0 || instruction.op0_kind() != OpKind::Register {
-            return;
-        }
-        let written = instruction.op0_register().full_register();
-        if !KEPT.contains(&written) {
-            return;
-        }
-        if may_put_back(instruction) {
-            self.changed = self.changed.filter(|it| *it != written);
-        } else if computes(instruction) {
-            self.changed = Some(written);
-            self.count = 0;
-        }
+    }
+
+    /// What stands before cannot go on here.
+    pub(crate) fn forget(&mut self) {
+        self.changed = None;
     }
 
     /// Whether a function that is left here has changed one: if nothing but what stands before leads to these addresses.

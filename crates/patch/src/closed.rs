@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::fate::{Use, use_of};
 use crate::flow::is_special;
-use crate::survey::has_near_branch;
+use crate::part::has_near_branch;
 
 /// Most instructions of a function, without those of what it calls.
 const MOST: usize = 1000;

@@ -32,7 +32,7 @@ impl Callers {
             calls: Vec::new(),
             more: survey.is_address_taken(entry),
         };
-        for branch in survey.branches_to(entry, entry + 1) {
+        for branch in survey.arriving_at(entry, entry + 1) {
             let is_own = domain.owner[branch.range as usize] == domain.owner[range];
             match branch.kind {
                 BranchKind::Call if branch.field != 0 => callers.calls.push(*branch),

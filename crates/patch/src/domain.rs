@@ -112,7 +112,7 @@ fn parents(survey: &Survey<'_>) -> Vec<Option<usize>> {
 fn jumping_ranges<'s>(survey: &'s Survey<'_>, index: usize) -> impl Iterator<Item = usize> + 's {
     let range = survey.ranges[index];
     survey
-        .branches_to(range.address, range.end())
+        .arriving_at(range.address, range.end())
         .iter()
         .filter(move |branch| branch.kind != BranchKind::Call && branch.range as usize != index)
         .map(|branch| branch.range as usize)
@@ -130,7 +130,7 @@ fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
     }
     let mut parent = None;
     let mut is_conditional = false;
-    for branch in survey.branches_to(range.address, range.end()) {
+    for branch in survey.arriving_at(range.address, range.end()) {
         let from = branch.range as usize;
         if from == index {
             continue;
@@ -145,7 +145,7 @@ fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
     let whole = survey.ranges[parent];
     let jumps_back = || {
         survey
-            .branches_to(whole.address + 1, whole.end())
+            .arriving_at(whole.address + 1, whole.end())
             .iter()
             .any(|branch| branch.range as usize == index && branch.kind != BranchKind::Call)
     };

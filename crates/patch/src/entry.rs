@@ -48,7 +48,7 @@ pub(crate) fn callers(
         return Err("its address is taken".into());
     }
     let mut callers = Vec::new();
-    for branch in survey.branches_to(entry, entry + 1) {
+    for branch in survey.arriving_at(entry, entry + 1) {
         let is_own = domain.owner[branch.range as usize] == domain.owner[range];
         if is_own && branch.kind != BranchKind::Call {
             continue;
@@ -156,7 +156,7 @@ impl Window {
         let mut instructions = std::mem::take(&mut self.instructions);
         for instruction in &mut instructions {
             // A loop back to the endbr64 that stays behind goes to what follows it.
-            let is_loop = crate::survey::has_near_branch(instruction)
+            let is_loop = crate::part::has_near_branch(instruction)
                 && instruction.flow_control() != FlowControl::Call
                 && instruction.near_branch_target() == self.entry;
             if is_loop {
@@ -234,16 +234,16 @@ impl Window {
                 return Err("a jump table leads into its first bytes".into());
             }
             if !is_own {
-                if is_call || is_at_entry(image, survey, branch) {
+                if is_call || is_at_entry(image, survey, &branch) {
                     return Err(format!(
                         "the branch at {:#x}, in another function, leads into its first bytes",
                         branch.from
                     ));
                 }
                 if branch.field != 0 {
-                    redirected.push(*branch);
-                } else if has_room(image, survey, branch) {
-                    lengthened.push(*branch);
+                    redirected.push(branch);
+                } else if has_room(image, survey, &branch) {
+                    lengthened.push(branch);
                 } else {
                     return Err(format!(
                         "the short branch at {:#x}, in another function, leads into its first bytes",
@@ -261,7 +261,7 @@ impl Window {
                 }
                 grow = grow.max(Some(branch.from));
             } else {
-                redirected.push(*branch);
+                redirected.push(branch);
             }
         }
         self.redirected = redirected;
@@ -340,7 +340,7 @@ fn check_padding(image: &Image<'_>, survey: &Survey<'_>, from: u64, to: u64) -> 
         return short("the next function follows");
     }
     let (at, end) = (from + size, to);
-    if survey.pointed_in(at, end).is_some() || !survey.branches_to(at, end).is_empty() {
+    if survey.pointed_in(at, end).is_some() || survey.is_led_to(at, end) {
         return short("something leads to what follows");
     }
     short("what follows is no padding")

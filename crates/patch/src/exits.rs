@@ -37,7 +37,8 @@ use crate::domain::Domain;
 use crate::entry::{JUMP, Window};
 use crate::flow::{Leaving, WayOut};
 use crate::padding::{Padding, behind};
-use crate::survey::{Branch, BranchKind, Survey, has_near_branch};
+use crate::part::has_near_branch;
+use crate::survey::{Branch, BranchKind, Survey};
 
 /// Bytes of `jmp rel8`.
 const SHORT: u64 = 2;
@@ -164,7 +165,7 @@ impl<'c, 'i, 'a> Exits<'c, 'i, 'a> {
             domain.owner[branch.range as usize] != Some(self.function)
                 && branch.kind != BranchKind::Table
         };
-        let branches = survey.branches_to(from, whole.end());
+        let branches = survey.arriving_at(from, whole.end());
         if branches
             .iter()
             .any(|branch| branch.kind == BranchKind::Call)
@@ -401,7 +402,7 @@ impl<'c, 'i, 'a> Exits<'c, 'i, 'a> {
             return Err("not all of it is instructions".to_owned().into());
         }
         let inside = self.survey.branches_to(start + 1, way.end());
-        exit.redirected = inside.to_vec();
+        exit.redirected = inside.collect();
         Ok(exit)
     }
 

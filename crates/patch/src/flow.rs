@@ -5,16 +5,12 @@
 //! function's entry and at its return, and compilers rely on it; hand-written code may pass a result
 //! in them, and then neither side may be touched.
 
-use iced_x86::{
-    Code, ConstantOffsets, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits,
-};
+use iced_x86::{Code, ConstantOffsets, FlowControl, Instruction, Mnemonic, OpKind, RflagsBits};
 
-use crate::change::Changes;
-use crate::fate::mentioned;
-use crate::survey::has_near_branch;
-
-/// Instructions kept to look back at.
-const RECENT: usize = 32;
+use crate::before::{Before, Ring};
+use crate::change::{Change, Changes};
+use crate::part::has_near_branch;
+use crate::quick::{Plain, Turn, Way};
 
 const STATUS: u32 = RflagsBits::OF
     | RflagsBits::SF
@@ -140,10 +136,15 @@ impl Flags {
     }
 }
 
-/// The instructions decoded last, and what they say so far.
-pub(crate) struct Flow {
-    ring: [Instruction; RECENT],
-    count: usize,
+/// A range while it is decoded, and what its instructions say so far.
+pub(crate) struct Flow<'a> {
+    /// Its bytes, first address, and number.
+    code: &'a [u8],
+    start: u64,
+    range: u32,
+    ring: Ring,
+    /// The last instruction may have put an address where a `ret` finds it.
+    may_push: bool,
     straight: u64,
     goes_on: bool,
     at_entry: Flags,
@@ -154,19 +155,32 @@ pub(crate) struct Flow {
     /// Addresses behind calls, for each way out where a register of arguments is changed if nothing else leads there.
     pub changes_behind: Vec<Vec<u64>>,
     pub traits: Traits,
-    /// Of r10 and r11, those that the last instruction mentions.
-    pub mentions: u8,
 }
 
 /// A function that returns something in flags: the target of a call, the address behind the call,
 /// and the instruction that looks.
 pub(crate) type FlagUse = (u64, u64, u64);
 
-impl Flow {
+/// How a range goes on behind an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum On {
+    /// Straight.
+    Straight,
+    /// Straight, but what stands before is no straight way to what follows.
+    Anew,
+    /// When the call returns, if it does.
+    Behind,
+    No,
+}
+
+impl<'a> Flow<'a> {
     pub(crate) fn new() -> Self {
         Self {
-            ring: [Instruction::default(); RECENT],
-            count: 0,
+            code: &[],
+            start: 0,
+            range: 0,
+            ring: Ring::EMPTY,
+            may_push: false,
             straight: 0,
             goes_on: true,
             at_entry: Flags::ALL,
@@ -176,13 +190,14 @@ impl Flow {
             changes: Changes::default(),
             changes_behind: Vec::new(),
             traits: Traits::default(),
-            mentions: 0,
         }
     }
 
     /// Begins another range.
-    pub(crate) fn begin(&mut self) {
-        self.count = 0;
+    pub(crate) fn begin(&mut self, code: &'a [u8], start: u64, range: u32) {
+        (self.code, self.start, self.range) = (code, start, range);
+        self.ring = Ring::EMPTY;
+        self.may_push = false;
         self.straight = 0;
         self.goes_on = true;
         self.at_entry = Flags::ALL;
@@ -192,307 +207,213 @@ impl Flow {
         self.traits = Traits::default();
     }
 
-    /// Where the next instruction is decoded to.
-    pub(crate) fn next(&mut self) -> &mut Instruction {
-        self.count += 1;
-        &mut self.ring[(self.count - 1) % RECENT]
+    /// The number of the range that is decoded.
+    pub(crate) fn range(&self) -> u32 {
+        self.range
     }
 
-    /// The instruction decoded `back` before the last one.
-    fn recent(&self, back: usize) -> Option<&Instruction> {
-        (back < self.count.min(RECENT)).then(|| &self.ring[(self.count - 1 - back) % RECENT])
+    /// The address of an offset in the range.
+    pub(crate) fn address_of(&self, offset: u32) -> u64 {
+        self.start + u64::from(offset)
     }
 
-    /// Takes the instruction decoded last, in the range `start..end`.
+    /// Whether an instruction of this length ends in the range.
+    pub(crate) fn holds(&self, offset: u32, length: usize) -> bool {
+        offset as usize + length <= self.code.len()
+    }
+
+    /// Whether it matters what the next instruction does with flags.
+    pub(crate) fn is_live(&self) -> bool {
+        self.at_entry.live | self.after_call.live != 0
+    }
+
+    /// Takes an instruction that goes on behind itself, at this offset, and mentions these of r10 and r11.
+    #[inline(always)]
+    pub(crate) fn take_plain(&mut self, offset: u32, plain: &Plain<'_>, mentions: u8) {
+        self.ring.push(offset);
+        self.may_push = plain.may_push();
+        if plain.sets_flags() {
+            (self.at_entry, self.after_call) = (Flags::NONE, Flags::NONE);
+        }
+        self.traits.mentions |= mentions;
+        if plain.is_padding() {
+            self.changes.take(Change::Padding);
+        } else {
+            self.changes.take(plain.change());
+            self.goes_on = true;
+        }
+        self.straight = self.straight << 8 | plain.length() as u64;
+    }
+
+    /// Takes a branch, or a return, that does not ask for flags that matter.
+    pub(crate) fn take_turn(&mut self, offset: u32, turn: &Turn) -> Option<WayOut> {
+        self.ring.push(offset);
+        (self.at_entry, self.after_call) = (Flags::NONE, Flags::NONE);
+        let target = turn.target;
+        let is_inside = self.is_inside(target);
+        let (on, leaving) = match turn.way {
+            Way::Call => {
+                self.take_call(turn.end(), Some(target));
+                (On::Behind, None)
+            }
+            Way::Return if !self.may_push => (On::No, Some(Leaving::Return { pops: 0 })),
+            Way::Return => (On::No, Some(self.before().returning())),
+            Way::Jump | Way::Conditional => self.jump(turn.at, target, is_inside, turn.way),
+        };
+        self.may_push = false;
+        self.go_on(on, (turn.at, turn.length, turn.field), leaving)
+    }
+
+    fn jump(&mut self, at: u64, target: u64, is_inside: bool, way: Way) -> (On, Option<Leaving>) {
+        self.traits.loops |= is_inside && target <= at;
+        match (way, is_inside) {
+            (Way::Conditional, true) => (On::Straight, None),
+            (Way::Conditional, false) => (On::Anew, Some(Leaving::Conditional { target })),
+            (_, true) => (On::No, None),
+            (_, false) => (On::No, Some(Leaving::Jump { target })),
+        }
+    }
+
+    fn is_inside(&self, address: u64) -> bool {
+        (self.start..self.start + self.code.len() as u64).contains(&address)
+    }
+
+    fn before(&self) -> Before<'_> {
+        Before::new(&self.ring, (self.code, self.start))
+    }
+
+    /// Takes a call, by the address behind it and the one that is called.
+    fn take_call(&mut self, behind: u64, callee: Option<u64>) {
+        // What it calls may never return: then nothing need follow.
+        self.traits.calls = true;
+        self.changes.take_call(behind);
+        if let Some(callee) = callee {
+            self.after_call = Flags::ALL;
+            self.callee = callee;
+            self.behind_call = behind;
+        }
+    }
+
+    /// Takes any instruction.
     pub(crate) fn take(
         &mut self,
-        (start, end): (u64, u64),
-        range: u32,
+        instruction: &Instruction,
+        mentions: u8,
         offsets: impl FnOnce(&Instruction) -> ConstantOffsets,
     ) -> (Option<WayOut>, Option<FlagUse>) {
-        let instruction = &self.ring[(self.count - 1) % RECENT];
+        self.ring.push((instruction.ip() - self.start) as u32);
         self.traits.reads_flags |= self.at_entry.read_by(instruction);
-        self.mentions = mentioned(instruction);
-        self.traits.mentions |= self.mentions;
+        self.traits.mentions |= mentions;
         let is_read = self.after_call.read_by(instruction);
         let flag_use = is_read.then_some((self.callee, self.behind_call, instruction.ip()));
         let flow = instruction.flow_control();
-        let is_call = matches!(flow, FlowControl::Call | FlowControl::IndirectCall);
-        if is_call || flow == FlowControl::Next {
-            self.changes.take(instruction, is_call);
+        if flow == FlowControl::Next {
+            self.changes.take(Change::of(instruction));
         }
-        if flow == FlowControl::Next && !is_special(instruction) {
-            if !is_padding(instruction) {
-                self.goes_on = true;
+        let (on, leaving) = self.turn(instruction, flow);
+        self.may_push = flow == FlowControl::Next;
+        let field = || {
+            let offsets = offsets(instruction);
+            let is_wide = has_near_branch(instruction) && offsets.immediate_size() == 4;
+            if is_wide {
+                offsets.immediate_offset() as u8
+            } else {
+                0
             }
-            self.straight = self.straight << 8 | instruction.len() as u64;
-            return (None, flag_use);
+        };
+        let field = if leaving.is_some() { field() } else { 0 };
+        let goes_on = self.goes_on;
+        let place = (instruction.ip(), instruction.len() as u8, field);
+        let way_out = self.go_on(on, place, leaving);
+        // Padding goes on where what stands before it does.
+        if flow == FlowControl::Next && is_padding(instruction) {
+            self.goes_on = goes_on;
         }
-        let inside = |target: u64| (start..end).contains(&target);
+        (way_out, flag_use)
+    }
+
+    /// How an instruction goes on, and how it may leave.
+    fn turn(&mut self, instruction: &Instruction, flow: FlowControl) -> (On, Option<Leaving>) {
         let is_near = has_near_branch(instruction);
         let target = instruction.near_branch_target();
-        let mut goes_on = false;
-        let mut keeps_straight = false;
-        let mut leaving = None;
         match flow {
+            FlowControl::Next if !is_special(instruction) => (On::Straight, None),
             // A halt, a lock or a pause.
             FlowControl::Next => {
                 self.traits.waits = true;
-                goes_on = instruction.mnemonic() != Mnemonic::Hlt;
-                keeps_straight = goes_on;
+                let is_end = instruction.mnemonic() == Mnemonic::Hlt;
+                (if is_end { On::No } else { On::Straight }, None)
             }
             FlowControl::Call | FlowControl::IndirectCall => {
-                // What it calls may never return: then nothing need follow.
-                self.traits.calls = true;
-                if is_near {
-                    self.after_call = Flags::ALL;
-                    self.callee = target;
-                    self.behind_call = instruction.next_ip();
-                }
+                self.take_call(instruction.next_ip(), is_near.then_some(target));
+                (On::Behind, None)
             }
-            FlowControl::Return => leaving = Some(self.returning()),
-            FlowControl::UnconditionalBranch if !is_near => leaving = Some(Leaving::Odd),
-            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if inside(target) => {
-                self.traits.loops |= target <= instruction.ip();
-                goes_on = flow == FlowControl::ConditionalBranch;
-                keeps_straight = goes_on;
-            }
-            FlowControl::UnconditionalBranch => leaving = Some(Leaving::Jump { target }),
-            FlowControl::ConditionalBranch => {
-                leaving = Some(Leaving::Conditional { target });
-                goes_on = true;
+            FlowControl::Return => (On::No, Some(self.before().returning())),
+            FlowControl::UnconditionalBranch if !is_near => (On::No, Some(Leaving::Odd)),
+            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+                let way = match flow {
+                    FlowControl::ConditionalBranch => Way::Conditional,
+                    _ => Way::Jump,
+                };
+                self.jump(instruction.ip(), target, self.is_inside(target), way)
             }
             FlowControl::IndirectBranch if instruction.code() != Code::Jmp_rm64 => {
-                leaving = Some(Leaving::Odd);
+                (On::No, Some(Leaving::Odd))
             }
             FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
                 let slot = instruction.ip_rel_memory_address();
-                leaving = Some(Leaving::Slot { slot });
+                (On::No, Some(Leaving::Slot { slot }))
             }
-            FlowControl::IndirectBranch => leaving = Some(Leaving::Computed(self.computed())),
+            FlowControl::IndirectBranch => {
+                (On::No, Some(Leaving::Computed(self.before().computed())))
+            }
             FlowControl::XbeginXabortXend => {
                 self.traits.waits = true;
-                goes_on = true;
+                (On::Anew, None)
             }
             FlowControl::Interrupt | FlowControl::Exception => {
                 // Padding is made of int3 too.
                 self.traits.waits |= instruction.code() != Code::Int3;
+                (On::No, None)
             }
         }
-        let instruction = &self.ring[(self.count - 1) % RECENT];
+    }
+
+    /// Goes on behind an instruction, which has this address, length and displacement; where it may leave, that way.
+    fn go_on(
+        &mut self,
+        on: On,
+        (at, length, field): (u64, u8, u8),
+        leaving: Option<Leaving>,
+    ) -> Option<WayOut> {
         if leaving.is_some()
             && let Some(behind) = self.changes.at_way_out()
         {
             self.changes_behind.push(behind.to_vec());
         }
-        if !goes_on && !is_call {
-            self.changes = Changes::default();
+        if on == On::No {
+            self.changes.forget();
         }
-        let way_out = leaving.map(|leaving| {
-            let offsets = offsets(instruction);
-            let is_wide = is_near && offsets.immediate_size() == 4;
-            WayOut {
-                at: instruction.ip(),
-                range,
-                length: instruction.len() as u8,
-                field: if is_wide {
-                    offsets.immediate_offset() as u8
-                } else {
-                    0
-                },
-                before: self.straight,
-                leaving,
-            }
+        let way_out = leaving.map(|leaving| WayOut {
+            at,
+            range: self.range,
+            length,
+            field,
+            before: self.straight,
+            leaving,
         });
-        self.goes_on = goes_on;
-        self.straight = if keeps_straight {
-            self.straight << 8 | instruction.len() as u64
-        } else {
-            0
+        self.goes_on = matches!(on, On::Straight | On::Anew);
+        self.straight = match on {
+            On::Straight => self.straight << 8 | u64::from(length),
+            _ => 0,
         };
-        (way_out, flag_use)
+        way_out
     }
 
     /// Ends the range.
     pub(crate) fn end(&mut self) -> Traits {
         self.traits.falls_out = self.goes_on;
         self.traits
-    }
-
-    fn returning(&self) -> Leaving {
-        let pushes = |instruction: &Instruction| {
-            let into_slot = instruction.op_count() > 1
-                && instruction.op0_kind() == OpKind::Memory
-                && instruction.memory_base() == Register::RSP
-                && instruction.memory_index() == Register::None
-                && instruction.memory_displacement64() == 0;
-            let is_compare = matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
-            instruction.mnemonic() == Mnemonic::Push || into_slot && !is_compare
-        };
-        match self.recent(0) {
-            Some(ret) if self.recent(1).is_some_and(pushes) => {
-                let _ = ret;
-                Leaving::Odd
-            }
-            Some(ret) if ret.code() == Code::Retnq => Leaving::Return { pops: 0 },
-            Some(ret) if ret.code() == Code::Retnq_imm16 => Leaving::Return {
-                pops: ret.immediate16(),
-            },
-            _ => Leaving::Odd,
-        }
-    }
-
-    /// The shapes of computed jumps: see [`crate::computed`].
-    fn computed(&self) -> Computed {
-        let mut shape = Computed {
-            is_sum: false,
-            is_loaded: false,
-            is_indexed: false,
-            table: None,
-            takes_down: self.takes_down(),
-        };
-        let Some(jump) = self.recent(0) else {
-            return shape;
-        };
-        if jump.op0_kind() == OpKind::Memory {
-            self.read_load(jump, 0, &mut shape);
-            return shape;
-        }
-        let register = jump.op0_register().full_register();
-        for back in 1..RECENT {
-            let Some(writer) = self.recent(back) else {
-                break;
-            };
-            if is_unconditional(writer) {
-                break;
-            }
-            if writer.op_count() == 0 || writer.op0_kind() != OpKind::Register {
-                continue;
-            }
-            if writer.op0_register().full_register() != register || !writes(writer) {
-                continue;
-            }
-            match writer.mnemonic() {
-                Mnemonic::Add if writer.op1_kind() == OpKind::Register => {
-                    let other = writer.op1_register().full_register();
-                    let named = |name: Register| self.named(name, back);
-                    let loads = |name: Register| self.loads_offset(name, back);
-                    shape.table = named(other).or_else(|| named(register));
-                    shape.is_sum = loads(other) || loads(register);
-                }
-                // lea (base,offset),%register
-                Mnemonic::Lea if writer.memory_index() != Register::None => {
-                    let (base, index) = (writer.memory_base(), writer.memory_index());
-                    let is_plain =
-                        writer.memory_index_scale() == 1 && writer.memory_displacement64() == 0;
-                    let loads = |name: Register| self.loads_offset(name, back);
-                    shape.table = self.named(base, back).or_else(|| self.named(index, back));
-                    shape.is_sum = is_plain && (loads(base) || loads(index));
-                }
-                Mnemonic::Mov if writer.op1_kind() == OpKind::Memory => {
-                    self.read_load(writer, back, &mut shape);
-                }
-                _ => {}
-            }
-            break;
-        }
-        shape
-    }
-
-    /// The table that a load of an address by index names.
-    fn read_load(&self, load: &Instruction, back: usize, shape: &mut Computed) {
-        shape.is_loaded = true;
-        let has_index = load.memory_index() != Register::None && load.memory_index_scale() == 8;
-        if load.memory_base() == Register::None {
-            shape.is_indexed = has_index;
-            shape.table = has_index.then(|| load.memory_displacement64());
-        } else if has_index && load.memory_displacement64() == 0 {
-            shape.is_indexed = true;
-            shape.table = self.named(load.memory_base().full_register(), back);
-        } else if load.memory_index_scale() == 1 && load.memory_displacement64() == 0 {
-            // clang -O0 and gcc: (table, offset), the offset scaled before.
-            let (base, index) = (load.memory_base(), load.memory_index());
-            shape.table = self.named(base, back).or_else(|| self.named(index, back));
-            shape.is_indexed = shape.table.is_some();
-        }
-    }
-
-    /// The address that `register` was given by the last `lea` (or `mov`, where addresses are
-    /// absolute) before the instruction at `back`.
-    fn named(&self, register: Register, back: usize) -> Option<u64> {
-        for back in back + 1..RECENT {
-            let writer = self.recent(back)?;
-            if writer.op_count() == 0
-                || writer.op0_kind() != OpKind::Register
-                || writer.op0_register().full_register() != register
-                || !writes(writer)
-            {
-                if is_unconditional(writer) {
-                    return None;
-                }
-                continue;
-            }
-            return match writer.code() {
-                Code::Lea_r64_m if writer.is_ip_rel_memory_operand() => {
-                    Some(writer.ip_rel_memory_address())
-                }
-                Code::Mov_r32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_r64_imm64 => {
-                    Some(writer.immediate(1))
-                }
-                // The offset itself: what it was scaled from, or added to, is not the table.
-                _ => None,
-            };
-        }
-        None
-    }
-
-    /// Whether `register` holds 32 bits from memory, extended, before the instruction at `back`.
-    fn loads_offset(&self, register: Register, back: usize) -> bool {
-        for back in back + 1..RECENT {
-            let Some(writer) = self.recent(back) else {
-                return false;
-            };
-            let extends = matches!(writer.mnemonic(), Mnemonic::Cdqe) && register == Register::RAX;
-            if extends {
-                return true;
-            }
-            if writer.op_count() == 0
-                || writer.op0_kind() != OpKind::Register
-                || writer.op0_register().full_register() != register
-                || !writes(writer)
-            {
-                if is_unconditional(writer) {
-                    return false;
-                }
-                continue;
-            }
-            return writer.mnemonic() == Mnemonic::Movsxd;
-        }
-        false
-    }
-
-    /// Whether what comes straight before the jump makes the stack smaller.
-    fn takes_down(&self) -> bool {
-        for back in 1..RECENT {
-            let Some(before) = self.recent(back) else {
-                return false;
-            };
-            if before.flow_control() != FlowControl::Next {
-                return false;
-            }
-            let is_pop = matches!(before.mnemonic(), Mnemonic::Pop | Mnemonic::Leave);
-            let sets_stack = before.op_count() > 0
-                && before.op0_kind() == OpKind::Register
-                && before.op0_register() == Register::RSP
-                && !matches!(
-                    before.mnemonic(),
-                    Mnemonic::Sub | Mnemonic::And | Mnemonic::Push | Mnemonic::Cmp | Mnemonic::Test
-                );
-            if is_pop || sets_stack {
-                return true;
-            }
-        }
-        false
     }
 }
 
@@ -501,21 +422,6 @@ pub(crate) fn is_padding(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Nop
         || instruction.code() == Code::Int3
         || instruction.code() == Code::Nopw
-}
-
-fn is_unconditional(instruction: &Instruction) -> bool {
-    matches!(
-        instruction.flow_control(),
-        FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
-    )
-}
-
-/// Whether the first operand is written (and not only compared).
-fn writes(instruction: &Instruction) -> bool {
-    !matches!(
-        instruction.mnemonic(),
-        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push | Mnemonic::Bt
-    )
 }
 
 /// An ordinary instruction by its flow that may wait or never end.

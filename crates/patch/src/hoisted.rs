@@ -18,7 +18,9 @@ use iced_x86::{
 };
 use lockstep_binary::Image;
 
-use crate::survey::{BranchKind, SlotUse, SlotUseKind, Survey, has_near_branch, jumps_to_register};
+use crate::part::has_near_branch;
+use crate::slots::jumps_to_register;
+use crate::survey::{BranchKind, SlotUse, SlotUseKind, Survey};
 
 /// Instructions looked at for all loads of an image together.
 const MOST_STEPS: usize = 1 << 23;
@@ -160,7 +162,7 @@ impl<'s, 'a> Loads<'s, 'a> {
             .filter(|index| ends(&self.body[index - 1]))
             .filter(|index| {
                 let at = self.body[*index].ip();
-                survey.branches_to(at, at + 1).is_empty()
+                !survey.is_led_to(at, at + 1)
             })
             .collect();
     }
@@ -177,7 +179,7 @@ impl<'s, 'a> Loads<'s, 'a> {
         let whole = self.survey.ranges[range];
         let indices: Vec<usize> = self
             .survey
-            .branches_to(whole.address, whole.end())
+            .arriving_at(whole.address, whole.end())
             .iter()
             .filter(|branch| branch.kind == BranchKind::Table && branch.range as usize == range)
             .filter_map(|branch| self.index_of(branch.target))

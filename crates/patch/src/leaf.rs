@@ -52,7 +52,7 @@ fn is_led_back(
     is_entry: bool,
 ) -> bool {
     let whole = &survey.ranges[range];
-    let branches = survey.branches_to(whole.address, whole.end());
+    let branches = survey.arriving_at(whole.address, whole.end());
     branches.iter().any(|branch| {
         let from = branch.range as usize;
         let is_own = from != range && domain.owner[from] == Some(function);
@@ -68,7 +68,7 @@ fn leads_on(survey: &Survey<'_>, range: usize, at: u64) -> bool {
             |b: &&crate::survey::Branch| b.kind == BranchKind::Table && b.range as usize == range;
         branches.iter().filter(of_range).count()
     };
-    let back = tables(survey.branches_to(whole.address, at + 1));
-    let on = tables(survey.branches_to(at + 1, whole.end()));
+    let back = tables(survey.arriving_at(whole.address, at + 1));
+    let on = tables(survey.arriving_at(at + 1, whole.end()));
     on > 0 && back == 0
 }

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+mod before;
 mod bind;
 mod capture;
 mod change;
@@ -47,12 +48,17 @@ mod origins;
 mod own;
 mod padding;
 mod parallel;
+mod part;
+mod quick;
 mod reach;
 mod relocate;
 mod scratch;
 mod sensitive;
+mod shapes;
+mod slots;
 mod sorted;
 mod survey;
+mod tables;
 mod write;
 
 use lockstep_format::plan::Role;

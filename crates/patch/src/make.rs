@@ -20,6 +20,7 @@ use crate::library;
 use crate::names::Names;
 use crate::own::{Way, flag_users, jump_site};
 use crate::parallel;
+use crate::part::Found;
 use crate::reach::{Reach, Window as Span};
 use crate::relocate::{Moved, Place};
 use crate::scratch::Scratch;
@@ -97,7 +98,7 @@ impl<'a> Subject<'_, 'a> {
     /// Names of the functions that make these calls. Not of those that stand for MPI's own (a tool between the program and MPI):
     /// whoever calls them calls MPI.
     fn callers(&self, calls: &Imports<'_>) -> FxHashSet<Vec<u8>> {
-        let to_stub = self.survey.branches.iter().filter(|branch| {
+        let to_stub = self.survey.arriving.iter().filter(|branch| {
             let slot = self.survey.plt.get(&branch.target);
             slot.is_some_and(|slot| calls.row_of_slot(*slot).is_some())
         });
@@ -214,8 +215,9 @@ pub(crate) fn make(
     content.closed = closed;
     content.is_traced = role == Role::Main || names.is_some();
     (content.left_out, content.choices) = (left_out, choices);
+    let plan = content.write();
     Ok(Made {
-        plan: content.write(),
+        plan,
         unpatched,
     })
 }
@@ -313,7 +315,8 @@ pub(crate) struct Builder<'a> {
     pub sites: Vec<SiteRow>,
     pub functions: Vec<FunctionRow<'a>>,
     pub refusals: Vec<RefusalRow<'a>>,
-    call_sites: Vec<CallSiteRow>,
+    /// In their order, some at a time.
+    call_sites: Vec<Vec<CallSiteRow>>,
     exports: Vec<(&'a [u8], u32)>,
     groups: u32,
     /// Counters of calls that are not recorded.
@@ -534,7 +537,7 @@ impl<'a> Builder<'a> {
         let mut leaves = Vec::new();
         let free = subject
             .scratch
-            .free_imports(subject.image, subject.survey, calls);
+            .free_imports(subject.survey, calls);
         for (index, row) in calls.rows.iter().enumerate() {
             let symbol = first + index as u32;
             let slot = row.slot;
@@ -642,42 +645,41 @@ impl<'a> Builder<'a> {
             let is_entry = subject.domain.functions[owner as usize].range == range;
             row_of_range(range).filter(|_| is_entry)
         };
-        let mut found: Vec<CallSiteRow> = Vec::new();
         let row = |return_address, caller, callee| CallSiteRow {
             return_address,
             caller,
             callee,
         };
-        for branch in survey.branches.iter() {
-            let Some(caller) = row_of_range(branch.range as usize) else {
-                continue;
-            };
+        let direct = |branch: &Branch| {
+            let caller = row_of_range(branch.range as usize)?;
             let own = entered(branch.target);
             let callee = match branch.kind {
                 BranchKind::Call => own
                     .or_else(|| {
-                        survey
-                            .range_starting_at(branch.target)
-                            .and_then(row_of_range)
+                        let range = survey.range_starting_at(branch.target)?;
+                        row_of_range(range)
                     })
                     .or_else(|| survey.plt.get(&branch.target).copied().and_then(import))
                     .unwrap_or(u32::MAX),
                 // To its own beginning it loops.
-                BranchKind::Jump | BranchKind::Conditional => match own {
-                    Some(callee) if callee != caller => callee,
-                    _ => continue,
-                },
-                BranchKind::Table => continue,
+                BranchKind::Jump | BranchKind::Conditional => own.filter(|it| *it != caller)?,
+                BranchKind::Table => return None,
             };
             let return_address = branch.from + u64::from(branch.length);
-            found.push(row(return_address, caller, callee));
-        }
-        for (return_address, range) in &survey.indirect_calls {
-            if let Some(caller) = row_of_range(*range as usize) {
-                found.push(row(*return_address, caller, u32::MAX));
-            }
-        }
-        found.sort_unstable_by_key(|row| row.return_address);
+            Some(row(return_address, caller, callee))
+        };
+        let indirect = |(return_address, range): &(u64, u32)| {
+            let caller = row_of_range(*range as usize)?;
+            Some(row(*return_address, caller, u32::MAX))
+        };
+        let parts = survey.parts.iter().collect();
+        let mut found = parallel::all(parts, |part: &Found| {
+            let mut rows: Vec<CallSiteRow> = part.branches.iter().filter_map(direct).collect();
+            rows.extend(part.indirect_calls.iter().filter_map(indirect));
+            // Two runs: merged in one go.
+            rows.sort_by_key(|row| row.return_address);
+            rows
+        });
         let uses = survey.slot_uses.iter();
         let by_slot = uses.filter(|it| it.kind == SlotUseKind::Call);
         let by_slot = by_slot.filter_map(|it| {
@@ -687,11 +689,14 @@ impl<'a> Builder<'a> {
         let hoisted = calls.hoisted_calls.iter();
         let hoisted = hoisted.map(|(return_address, row)| (*return_address, own + row));
         for (return_address, callee) in by_slot.chain(hoisted) {
-            if let Ok(at) = found.binary_search_by_key(&return_address, |row| row.return_address) {
-                found[at].callee = callee;
+            let range = return_address.checked_sub(1);
+            let range = range.and_then(|last| survey.range_of(last));
+            let part = range.and_then(|range| found.get_mut(range / parallel::PIECE));
+            let Some(rows) = part else { continue };
+            if let Ok(at) = rows.binary_search_by_key(&return_address, |row| row.return_address) {
+                rows[at].callee = callee;
             }
         }
-        self.call_sites = found;
         let by_code = survey.takers.iter().map(|(address, range)| {
             let taker = row_of_range(*range as usize)?;
             Some((taker, entered(*address)?))
@@ -705,9 +710,8 @@ impl<'a> Builder<'a> {
         takers.dedup();
         let takers = takers.into_iter();
         let takers = takers.map(|(caller, callee)| row(0, caller, callee));
-        self.call_sites.extend(takers);
-        self.call_sites
-            .sort_by_key(|row| (row.return_address, row.caller, row.callee));
+        self.call_sites.push(takers.collect());
+        self.call_sites.extend(found);
     }
 
     /// The entries of a library that run a routine, each address once: those that have one for their

@@ -18,7 +18,7 @@ pub(crate) fn behind(image: &Image<'_>, survey: &Survey<'_>, from: u64, most: u6
     if let Some(range) = survey.ranges.get(next) {
         end = end.min(range.address);
     }
-    if let Some(branch) = survey.branches_to(from, end).first() {
+    if let Some(branch) = survey.branches_to(from, end).next() {
         end = branch.target;
     }
     if let Some(address) = survey.pointed_in(from, end) {

@@ -12,7 +12,7 @@ use iced_x86::{
 
 use crate::arena::{Code, Link};
 use crate::reach::Window;
-use crate::survey::has_near_branch;
+use crate::part::has_near_branch;
 
 /// Size of each half of the made-up arena: shadow slots and exits, then the block.
 const HALF: u64 = 1 << 24;

@@ -19,8 +19,7 @@
 //!  free to change, at an entry:          the same, and not taken
 //!  free behind a library call:           free to leave changed in every function that makes it, and not read behind it
 //! ```
-//! *Costs*: a look at every path from a function's entry and behind its direct calls, of those functions that
-//! mention r10 or r11 at all.
+//! *Costs*: those of [`crate::fate`], and a few looks at every call.
 
 use lockstep_binary::Image;
 use lockstep_format::bytes::u32_at;
@@ -28,14 +27,14 @@ use rustc_hash::FxHashSet;
 
 use crate::computed::inside;
 use crate::domain::Domain;
-use crate::fate::{Fate, MOST_STEPS, REGISTERS, Search};
-use crate::flow::Leaving;
+use crate::fate::{Fates, Search};
+use crate::flow::{Leaving, Traits};
 use crate::imports::Imports;
 use crate::parallel;
-use crate::survey::{Branch, BranchKind, SlotUseKind, Survey};
+use crate::survey::{BranchKind, SlotUseKind, Survey};
 
-/// Most events that are looked at for all calls of a function together.
-const MOST_OF_FUNCTION: usize = 1 << 15;
+/// r10 and r11.
+const BOTH: u8 = Traits::R10 | Traits::R11;
 
 /// Where both are free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,23 +48,26 @@ pub(crate) struct Scratch {
     free: Vec<Free>,
     /// Ranges, each as the entry's range of the function it belongs to.
     node: Vec<u32>,
-    /// Which of the two each function has as an operand, by node.
-    mentions: Vec<u8>,
+    /// Addresses behind calls where one of them is read.
+    read_behind: FxHashSet<u64>,
     /// What code without frame descriptions branches to, and slots that it names.
     strays: FxHashSet<u64>,
 }
 
-/// Arrows between nodes, by where they begin.
+/// Arrows between nodes, by where they begin. Each may have marks.
 struct Arrows {
     /// Where the arrows of each node begin in `to`, and where the last end.
     first: Vec<u32>,
     to: Vec<u32>,
 }
 
+/// In an arrow: where the marks begin.
+const MARKS: u32 = 30;
+
 impl Arrows {
-    fn new(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+    fn new(count: usize, arrows: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut first = vec![0; count + 1];
-        for (from, _) in pairs.clone() {
+        for (from, _) in arrows.clone() {
             first[from as usize + 1] += 1;
         }
         for node in 0..count {
@@ -73,7 +75,7 @@ impl Arrows {
         }
         let mut to = vec![0; first[count] as usize];
         let mut next = first.clone();
-        for (from, target) in pairs {
+        for (from, target) in arrows {
             let at = &mut next[from as usize];
             to[*at as usize] = target;
             *at += 1;
@@ -81,87 +83,89 @@ impl Arrows {
         Self { first, to }
     }
 
-    fn of(&self, node: usize) -> &[u32] {
-        &self.to[self.first[node] as usize..self.first[node + 1] as usize]
-    }
-
-    /// The nodes that arrows lead to from `members`, and these.
-    fn closure(&self, members: impl Iterator<Item = usize>) -> Vec<bool> {
-        let mut found = vec![false; self.first.len() - 1];
-        let mut open: Vec<usize> = members.collect();
-        while let Some(node) = open.pop() {
-            if !std::mem::replace(&mut found[node], true) {
-                open.extend(self.of(node).iter().map(|next| *next as usize));
-            }
-        }
-        found
+    /// The nodes that arrows lead to from a node, with the arrows' marks.
+    fn of(&self, node: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
+        let node = node as usize;
+        let arrows = &self.to[self.first[node] as usize..self.first[node + 1] as usize];
+        let marks = |arrow: &u32| (arrow & ((1 << MARKS) - 1), (arrow >> MARKS) as u8);
+        arrows.iter().map(marks)
     }
 }
 
-/// A direct branch from one function to another.
-#[derive(Clone, Copy)]
-struct Step {
-    from: u32,
-    to: u32,
-    /// Of a call: the address behind it.
-    behind: Option<u64>,
-    /// It leads into the midst of the other.
-    is_odd: bool,
-    is_to_stub: bool,
+/// Bits of nodes, spread from these `members`: `next` tells the nodes that a node's bits go to, and which of them do.
+fn spread<I: Iterator<Item = (u32, u8)>>(
+    count: usize,
+    members: impl Iterator<Item = (u32, u8)>,
+    mut next: impl FnMut(u32, u8) -> I,
+) -> Vec<u8> {
+    let mut found = vec![0; count];
+    let mut open: Vec<(u32, u8)> = members.collect();
+    while let Some((node, bits)) = open.pop() {
+        let known = &mut found[node as usize];
+        let more = bits & !*known;
+        if more != 0 {
+            *known |= more;
+            open.extend(next(node, more).filter(|(_, bits)| *bits != 0));
+        }
+    }
+    found
 }
 
 /// Who calls or jumps to whom, by nodes.
 struct Graph {
     callees: Arrows,
+    /// Arrows of jumps are marked.
     callers: Arrows,
-    /// Those of them that jump.
-    jumpers: Arrows,
     /// Branches into the midst of another function.
     odd: Vec<(u32, u32)>,
-    /// Calls of those that mention r10 or r11, by caller.
-    calls: Vec<Step>,
 }
 
+/// The mark of arrows that are jumps.
+const JUMP: u8 = 1;
+
 impl Graph {
-    fn new(survey: &Survey<'_>, node: &[u32], mentions: &[u8]) -> Self {
-        let step = |branch: &Branch| {
-            let range = survey.range_of(branch.target)?;
-            let is_call = branch.kind == BranchKind::Call;
-            Some(Step {
-                from: node[branch.range as usize],
-                to: node[range],
-                behind: is_call.then_some(branch.from + u64::from(branch.length)),
-                is_odd: survey.ranges[range].address != branch.target,
-                is_to_stub: survey.plt.contains_key(&branch.target),
-            })
-        };
-        let steps = parallel::by_pieces(survey.branches.len(), |indices| {
-            let branches = survey.branches[indices].iter();
-            let branches = branches.filter(|it| it.kind != BranchKind::Table);
-            branches.filter_map(step).collect::<Vec<Step>>()
+    fn new(survey: &Survey<'_>, node: &[u32]) -> Self {
+        let steps = parallel::by_pieces(survey.arriving.len(), |indices| {
+            let (mut arrows, mut odd) = (Vec::with_capacity(indices.len()), Vec::new());
+            for branch in &survey.arriving[indices] {
+                let Some(range) = survey.range_of(branch.target) else {
+                    continue;
+                };
+                let (from, to) = (node[branch.range as usize], node[range]);
+                let is_table = branch.kind == BranchKind::Table;
+                if from == to || is_table || survey.is_stub(branch.target) {
+                    continue;
+                }
+                let is_jump = branch.kind != BranchKind::Call;
+                arrows.push((from, to, u32::from(is_jump)));
+                if survey.ranges[range].address != branch.target {
+                    odd.push((from, to));
+                }
+            }
+            (arrows, odd)
         });
-        let others = steps.iter().flatten();
-        let others = others.filter(|it| it.from != it.to && !it.is_to_stub);
-        let count = node.len();
-        let jumps = others.clone().filter(|it| it.behind.is_none());
-        let odd = others.clone().filter(|it| it.is_odd);
-        let calls = steps.iter().flatten();
-        let calls = calls.filter(|it| it.behind.is_some() && !it.is_to_stub);
-        let calls = calls.filter(|it| mentions[it.from as usize] != 0);
-        let mut calls: Vec<Step> = calls.copied().collect();
-        calls.sort_unstable_by_key(|it| (it.from, it.behind));
+        let arrows = steps.iter().flat_map(|(arrows, _)| arrows);
+        let (callees, callers) = parallel::both(
+            || Arrows::new(node.len(), arrows.clone().map(|it| (it.0, it.1))),
+            || {
+                let marked = |it: &(u32, u32, u32)| (it.1, it.0 | it.2 << MARKS);
+                Arrows::new(node.len(), arrows.clone().map(marked))
+            },
+        );
         Self {
-            callees: Arrows::new(count, others.clone().map(|it| (it.from, it.to))),
-            callers: Arrows::new(count, others.clone().map(|it| (it.to, it.from))),
-            jumpers: Arrows::new(count, jumps.map(|it| (it.to, it.from))),
-            odd: odd.map(|it| (it.from, it.to)).collect(),
-            calls,
+            callees,
+            callers,
+            odd: steps.into_iter().flat_map(|(_, odd)| odd).collect(),
         }
     }
 }
 
 impl Scratch {
-    pub(crate) fn new<'a>(image: &Image<'a>, survey: &Survey<'a>, domain: &Domain<'_>) -> Self {
+    pub(crate) fn new<'a>(
+        image: &Image<'a>,
+        survey: &Survey<'a>,
+        domain: &Domain<'a>,
+    ) -> Self {
         let count = survey.ranges.len();
         let node: Vec<u32> = (0..count as u32)
             .map(|range| match domain.owner[range as usize] {
@@ -173,41 +177,36 @@ impl Scratch {
         for (range, body) in survey.bodies.iter().enumerate() {
             mentions[node[range] as usize] |= body.traits.mentions;
         }
-        let graph = Graph::new(survey, &node, &mentions);
+        let all = || 0..count as u32;
+        let graph = Graph::new(survey, &node);
         let strays = strays(image, survey);
-        let changes = (0..count).filter(|at| survey.bodies[*at].traits.changes);
-        let ordinary = graph.callers.closure(changes.map(|at| node[at] as usize));
-        let is_unsure = |at: usize| {
-            let entry = survey.ranges[at].address;
+        let changes = all().filter(|at| survey.bodies[*at as usize].traits.changes);
+        let changes = changes.map(|at| (node[at as usize], 1));
+        let ordinary = spread(count, changes, |at, bits| {
+            graph.callers.of(at).map(move |(from, _)| (from, bits))
+        });
+        let is_unsure = |at: &u32| {
+            let entry = survey.ranges[*at as usize].address;
             let is_known = !survey.is_address_taken(entry) && !strays.contains(&entry);
-            !is_known && !ordinary[at]
+            !is_known && ordinary[*at as usize] == 0
         };
-        let unsure: Vec<bool> = (0..count).map(is_unsure).collect();
-        let mut free = vec![
-            Free {
-                at_entry: true,
-                at_return: true,
-            };
-            count
-        ];
+        let fates = fates(&Search::new(image, survey, domain, &node), &mentions);
+        let read = fates.iter().flat_map(|fates| &fates.kept).copied();
+        let unsure = all().filter(is_unsure).map(|at| (at, BOTH));
+        let kept = spread(count, read.chain(unsure), |at, bits| {
+            graph.callees.of(at).map(move |(to, _)| (to, bits))
+        });
         let leaves = |at: usize| leaves_to_unknown(image, survey, domain, at);
-        for (_, register) in REGISTERS {
-            let mentions: Vec<bool> = mentions.iter().map(|it| it & register != 0).collect();
-            let search = || Search::new(image, survey, &node);
-            let read = read_behind_calls(search, &graph, &mentions, register);
-            let unsure = (0..count).filter(|at| unsure[*at]);
-            let kept = graph.callees.closure(read.into_iter().chain(unsure));
-            let subject = (survey, &node[..]);
-            let taken = taken(search, subject, &graph, &mentions, register, leaves);
-            for at in 0..count {
-                free[at].at_return &= !kept[at];
-                free[at].at_entry &= !kept[at] && !taken[at];
-            }
-        }
+        let taken = taken(&fates, &graph, &node, &mentions, leaves);
+        let free = kept.iter().zip(taken).map(|(kept, taken)| Free {
+            at_entry: kept | taken == 0,
+            at_return: *kept == 0,
+        });
+        let read_behind = fates.iter().flat_map(|fates| &fates.read_behind);
         Self {
-            free,
+            free: free.collect(),
+            read_behind: read_behind.map(|(behind, _)| *behind).collect(),
             node,
-            mentions,
             strays,
         }
     }
@@ -220,7 +219,6 @@ impl Scratch {
     /// Of each library function that may be a leaf: whether nobody waits for r10 and r11 behind its calls.
     pub(crate) fn free_imports<'a>(
         &self,
-        image: &Image<'a>,
         survey: &Survey<'a>,
         calls: &Imports<'_>,
     ) -> Vec<bool> {
@@ -228,7 +226,7 @@ impl Scratch {
         for row in self.called_by_strays(survey, calls) {
             free[row as usize] = false;
         }
-        let direct = survey.branches.iter().filter_map(|branch| {
+        let direct = survey.arriving.iter().filter_map(|branch| {
             let row = calls.row_of_slot(*survey.plt.get(&branch.target)?)?;
             let behind = branch.from + u64::from(branch.length);
             let behind = (branch.kind == BranchKind::Call).then_some(behind);
@@ -245,19 +243,10 @@ impl Scratch {
             let range = survey.range_of(behind.checked_sub(1)?)? as u32;
             Some((*row, range, Some(*behind)))
         });
-        let mut search = Search::new(image, survey, &self.node);
         for (row, range, behind) in direct.chain(by_slot).chain(hoisted) {
             let node = self.node[range as usize];
-            let is_free = &mut free[row as usize];
-            *is_free = *is_free && self.free(node as usize).at_return;
-            let (true, Some(behind)) = (*is_free, behind) else {
-                continue;
-            };
-            for (_, register) in REGISTERS {
-                let mut steps = MOST_STEPS;
-                let mentions = self.mentions[node as usize] & register != 0;
-                *is_free &= !mentions || !search.is_read(node, behind, register, &mut steps);
-            }
+            let is_read = behind.is_some_and(|behind| self.read_behind.contains(&behind));
+            free[row as usize] &= self.free(node as usize).at_return && !is_read;
         }
         free
     }
@@ -273,86 +262,54 @@ impl Scratch {
     }
 }
 
-/// Functions behind whose call the register is read before it is written.
-fn read_behind_calls<'s, 'i: 's, 'a: 'i>(
-    search: impl Fn() -> Search<'s, 'i, 'a> + Sync,
-    graph: &Graph,
-    mentions: &[bool],
-    register: u8,
-) -> Vec<usize> {
-    let by_caller = graph.calls.chunk_by(|one, other| one.from == other.from);
-    let by_caller = by_caller.filter(|calls| mentions[calls[0].from as usize]);
-    let by_caller: Vec<&[Step]> = by_caller.collect();
-    let read = parallel::by_pieces(by_caller.len(), |indices| {
-        let mut search = search();
-        let mut read = Vec::new();
-        for calls in &by_caller[indices] {
-            let mut left = MOST_OF_FUNCTION;
-            for call in *calls {
-                let mut steps = MOST_STEPS.min(left);
-                left -= steps;
-                let behind = call.behind.unwrap_or_default();
-                if search.is_read(call.from, behind, register, &mut steps) {
-                    read.push(call.to as usize);
-                }
-                left += steps;
-            }
+/// What becomes of values in the functions that mention registers.
+fn fates(search: &Search<'_, '_, '_>, mentions: &[u8]) -> Vec<Fates> {
+    let nodes = (0..mentions.len()).filter(|at| mentions[*at] != 0);
+    let nodes: Vec<usize> = nodes.collect();
+    parallel::by_pieces(nodes.len(), |indices| {
+        let (mut search, mut found) = (search.clone(), Fates::default());
+        for node in &nodes[indices] {
+            search.look_at(*node as u32, mentions[*node], &mut found);
         }
-        read
-    });
-    read.into_iter().flatten().collect()
+        found
+    })
 }
 
-/// Functions that take the register.
-fn taken<'s, 'i: 's, 'a: 'i>(
-    search: impl Fn() -> Search<'s, 'i, 'a> + Sync,
-    (survey, node): (&Survey<'_>, &[u32]),
+/// Functions that take registers.
+fn taken(
+    fates: &[Fates],
     graph: &Graph,
-    mentions: &[bool],
-    register: u8,
+    node: &[u32],
+    mentions: &[u8],
     leaves_to_unknown: impl Fn(usize) -> bool + Sync,
-) -> Vec<bool> {
-    let fates = parallel::by_pieces(node.len(), |nodes| {
-        let mut search = search();
-        let fate = |at: usize| {
-            if node[at] as usize != at {
-                return Fate::default();
-            }
-            if mentions[at] {
-                let mut steps = MOST_STEPS;
-                let start = survey.ranges[at].address;
-                return search.follow(at as u32, start, register, &mut steps);
-            }
-            Fate {
-                is_handed_out: leaves_to_unknown(at),
-                ..Fate::default()
-            }
-        };
-        nodes.map(fate).collect::<Vec<Fate>>()
+) -> Vec<u8> {
+    let count = node.len();
+    let reached = fates.iter().flat_map(|fates| &fates.reached);
+    let reached = reached.map(|(to, from, bits)| (*to, *from | u32::from(*bits) << MARKS));
+    let reached = Arrows::new(count, reached);
+    let of = || fates.iter().flat_map(|fates| &fates.of);
+    let odd = graph.odd.iter();
+    let odd = odd.flat_map(|(from, to)| [*from, *to].map(|at| (at, mentions[*to as usize])));
+    // Who hands over a register untouched takes it, too: one that does not mention it always does.
+    let takes = of().map(|fate| (fate.node, fate.read)).chain(odd);
+    let taken = spread(count, takes, |at, bits| {
+        let callers = graph.callers.of(at);
+        let callers = callers.map(move |(from, _)| (from, bits & !mentions[from as usize]));
+        let untouched = reached.of(at);
+        callers.chain(untouched.map(move |(from, registers)| (from, bits & registers)))
     });
-    let fates: Vec<Fate> = fates.into_iter().flatten().collect();
-    // An arrow from each function to those that hand it the register untouched.
-    let reaches = |(at, fate): (usize, &'_ Fate)| {
-        let callees = match mentions[at] {
-            true => &[][..],
-            false => graph.callees.of(at),
-        };
-        let reached = fate.reaches.clone();
-        let reached = callees.iter().copied().chain(reached);
-        reached.map(move |to| (to, at as u32))
-    };
-    let hands = fates.iter().enumerate().flat_map(reaches);
-    let hands = Arrows::new(node.len(), hands);
-    let odd = graph.odd.iter().filter(|(_, to)| mentions[*to as usize]);
-    let odd = odd.flat_map(|(from, to)| [*from as usize, *to as usize]);
-    let takes = (0..node.len()).filter(|at| fates[*at].is_read);
-    let taken = hands.closure(takes.chain(odd)).into_iter();
-    let hands_out = (0..node.len()).filter(|at| fates[*at].is_handed_out);
-    let handed_out = graph.jumpers.closure(hands_out);
-    taken
-        .zip(handed_out)
-        .map(|(is_taken, is_handed)| is_taken || is_handed)
-        .collect()
+    let leaves = parallel::each(count, |at| {
+        node[at] as usize == at && mentions[at] != BOTH && leaves_to_unknown(at)
+    });
+    let leaves = (0..count as u32).filter(|at| leaves[*at as usize]);
+    let leaves = leaves.map(|at| (at, BOTH & !mentions[at as usize]));
+    let hands_out = of().map(|fate| (fate.node, fate.handed_out)).chain(leaves);
+    let handed_out = spread(count, hands_out, |at, bits| {
+        let callers = graph.callers.of(at);
+        callers.map(move |(from, mark)| (from, if mark == JUMP { bits } else { 0 }))
+    });
+    let both = taken.into_iter().zip(handed_out);
+    both.map(|(taken, handed)| taken | handed).collect()
 }
 
 /// Whether a function ends with a jump to what is not known.

@@ -7,10 +7,10 @@
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
-use lockstep_binary::Image;
 use lockstep_format::plan::mechanism;
 
 use crate::library;
+use crate::quick::{Stack, Way};
 
 /// System calls that do not come back as functions do, and what they do.
 const CALLS: [(u32, &str); 6] = [
@@ -47,7 +47,10 @@ pub(crate) fn by_name<'n>(mut names: impl Iterator<Item = &'n [u8]>) -> Option<S
 }
 
 /// A walk over a function in the order of its addresses, as long as that says where the stack is.
-pub(crate) struct Walk {
+pub(crate) struct Walk<'a> {
+    /// The bytes from its first address on.
+    code: &'a [u8],
+    start: u64,
     /// Bytes between the stack pointer and the return address.
     depth: Option<i64>,
     /// rbp holds the address 8 below the return address.
@@ -55,25 +58,23 @@ pub(crate) struct Walk {
     is_first: bool,
     /// Execution goes on behind the last instruction.
     goes_on: bool,
-    /// Small numbers in registers, by the register's number.
-    numbers: [Option<u32>; 16],
     found: Option<Sensitive>,
 }
 
-impl Default for Walk {
-    fn default() -> Self {
+impl<'a> Walk<'a> {
+    /// Before the first instruction of a function, whose bytes these are, with some of those behind.
+    pub(crate) fn new(code: &'a [u8], start: u64) -> Self {
         Self {
+            code,
+            start,
             depth: Some(0),
             has_frame_pointer: false,
             is_first: true,
             goes_on: true,
-            numbers: [None; 16],
             found: None,
         }
     }
-}
 
-impl Walk {
     /// Takes the next instruction.
     pub(crate) fn take(&mut self, instruction: &Instruction) {
         if self.found.is_none() {
@@ -82,10 +83,34 @@ impl Walk {
         }
     }
 
+    /// Takes one that goes on behind itself by what it does with the stack; false where it must be looked at as a whole.
+    pub(crate) fn take_plain(&mut self, stack: Stack) -> bool {
+        let by = match stack {
+            Stack::Nothing => 0,
+            Stack::Push => 8,
+            Stack::Pop if self.depth != Some(0) => -8,
+            Stack::Rsp(at) if self.depth != Some(i64::from(at)) => 0,
+            Stack::Rbp(at) if !self.has_frame_pointer || at != 8 => 0,
+            _ => return self.found.is_some(),
+        };
+        self.depth = self.depth.map(|depth| depth + by);
+        (self.is_first, self.goes_on) = (false, true);
+        true
+    }
+
+    /// Takes a direct branch or a return.
+    pub(crate) fn take_turn(&mut self, way: Way) {
+        if matches!(way, Way::Jump | Way::Return) {
+            self.depth = None;
+        }
+        (self.is_first, self.goes_on) = (false, false);
+    }
+
     /// Takes those from `at` to `end`, and what follows if execution goes on there: a frame description of hand-written code may
     /// end before the system call that the code makes.
-    pub(crate) fn end(mut self, image: &Image<'_>, at: u64, end: u64) -> Option<Sensitive> {
-        let bytes = image.bytes_from(at).unwrap_or_default();
+    pub(crate) fn end(mut self, at: u64, end: u64) -> Option<Sensitive> {
+        let bytes = self.code.get((at - self.start) as usize..);
+        let bytes = bytes.unwrap_or_default();
         let size = end.saturating_sub(at) as usize;
         let bytes = &bytes[..bytes.len().min(size.saturating_add(BEHIND))];
         for instruction in Decoder::with_ip(64, bytes, at, DecoderOptions::NONE) {
@@ -95,6 +120,24 @@ impl Walk {
             self.take(&instruction);
         }
         self.found
+    }
+
+    /// Somewhere in a function without code.
+    #[cfg(test)]
+    pub(crate) fn at(depth: Option<i64>, has_frame_pointer: bool) -> Self {
+        Self {
+            depth,
+            has_frame_pointer,
+            ..Self::new(&[], 0)
+        }
+    }
+
+    /// All that the next instruction is judged by.
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> (Option<i64>, bool, bool, bool, bool) {
+        let is_found = self.found.is_some();
+        let frame = self.has_frame_pointer;
+        (self.depth, frame, self.is_first, self.goes_on, is_found)
     }
 
     fn step(&mut self, instruction: &Instruction) -> Option<Sensitive> {
@@ -107,7 +150,9 @@ impl Walk {
             reason,
             begins_child: false,
         };
-        if let Some(found) = self.system_call(instruction) {
+        if instruction.code() == Code::Syscall
+            && let Some(found) = self.system_call(instruction.ip())
+        {
             return Some(found);
         }
         if switches_stacks(instruction, is_first) {
@@ -123,34 +168,20 @@ impl Walk {
         None
     }
 
-    fn system_call(&mut self, instruction: &Instruction) -> Option<Sensitive> {
-        let number_of = |register: Register| register.full_register().number() % 16;
-        match instruction.code() {
-            Code::Mov_r32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_r64_imm64
-                if instruction.op0_kind() == OpKind::Register =>
-            {
-                let value = u32::try_from(instruction.immediate(1)).ok();
-                self.numbers[number_of(instruction.op0_register())] = value;
-                None
-            }
-            Code::Mov_r32_rm32 | Code::Mov_rm32_r32
-                if instruction.op0_kind() == OpKind::Register
-                    && instruction.op1_kind() == OpKind::Register =>
-            {
-                let value = self.numbers[number_of(instruction.op1_register())];
-                self.numbers[number_of(instruction.op0_register())] = value;
-                None
-            }
-            Code::Syscall => {
-                let number = self.numbers[0].take()?;
-                let (_, reason) = CALLS.iter().find(|(known, _)| *known == number)?;
-                Some(Sensitive {
-                    reason,
-                    begins_child: matches!(number, CLONE | VFORK | CLONE3),
-                })
-            }
-            _ => None,
+    /// What the system call at `at` does, by the number that the instructions before it put into rax. Functions that make any
+    /// are few, so that only then it is looked for.
+    fn system_call(&self, at: u64) -> Option<Sensitive> {
+        let mut numbers = [None; 16];
+        let code = Decoder::with_ip(64, self.code, self.start, DecoderOptions::NONE).into_iter();
+        for instruction in code.take_while(|before| before.ip() < at) {
+            take_number(&mut numbers, &instruction);
         }
+        let number = numbers[0]?;
+        let (_, reason) = CALLS.iter().find(|(known, _)| *known == number)?;
+        Some(Sensitive {
+            reason,
+            begins_child: matches!(number, CLONE | VFORK | CLONE3),
+        })
     }
 
     fn reads_return_address(&self, instruction: &Instruction) -> bool {
@@ -207,6 +238,24 @@ impl Walk {
     }
 }
 
+/// Follows small numbers in registers, by the register's number.
+fn take_number(numbers: &mut [Option<u32>; 16], instruction: &Instruction) {
+    let number_of = |register: Register| register.full_register().number() % 16;
+    let is_register = |index| instruction.op_kind(index) == OpKind::Register;
+    match instruction.code() {
+        Code::Mov_r32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_r64_imm64 if is_register(0) => {
+            let value = u32::try_from(instruction.immediate(1)).ok();
+            numbers[number_of(instruction.op0_register())] = value;
+        }
+        Code::Mov_r32_rm32 | Code::Mov_rm32_r32 if is_register(0) && is_register(1) => {
+            let value = numbers[number_of(instruction.op1_register())];
+            numbers[number_of(instruction.op0_register())] = value;
+        }
+        Code::Syscall => numbers[0] = None,
+        _ => {}
+    }
+}
+
 fn immediate(instruction: &Instruction) -> Option<i64> {
     let is_immediate = matches!(
         instruction.op1_kind(),
@@ -240,7 +289,7 @@ mod tests {
     use super::*;
 
     fn reason(code: &[u8]) -> Option<&'static str> {
-        let mut walk = Walk::default();
+        let mut walk = Walk::new(code, 0x1000);
         let mut decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).into_iter();
         decoder
             .find_map(|instruction| walk.step(&instruction))

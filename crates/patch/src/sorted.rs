@@ -11,8 +11,11 @@ use std::ops::Deref;
 
 use lockstep_binary::CodeRange;
 
-use crate::flow::WayOut;
+use crate::parallel;
 use crate::survey::Branch;
+
+/// Rows that one processor sorts as fast as two.
+const SORTED_AT_ONCE: usize = 1 << 14;
 
 /// What a row is sorted by.
 pub(crate) trait Placed {
@@ -34,12 +37,6 @@ impl Placed for (u64, u64) {
 impl Placed for Branch {
     fn place(&self) -> u64 {
         self.target
-    }
-}
-
-impl Placed for WayOut {
-    fn place(&self) -> u64 {
-        self.at
     }
 }
 
@@ -95,23 +92,22 @@ impl<T: Placed> Sorted<T> {
         }
     }
 
-    /// Sorts rows by `key`, which begins with their places. Rows that stand far apart go to their buckets at once.
-    pub(crate) fn sort<'r, K: Ord>(
-        rows: impl Iterator<Item = &'r T> + Clone,
-        key: impl Fn(&T) -> K,
-    ) -> Self
+    /// Sorts the rows of all `lists` by `key`, which begins with their places; equal ones stay in their order. Rows that stand
+    /// far apart go to their buckets at once, and each processor fills some of the buckets.
+    pub(crate) fn sort<K: Ord>(lists: &[&[T]], key: impl Fn(&T) -> K + Sync) -> Self
     where
-        T: Copy + 'r,
+        T: Copy + Send + Sync,
     {
-        let Some(some) = rows.clone().next().copied() else {
+        let rows = || lists.iter().copied().flatten();
+        let Some(some) = rows().next().copied() else {
             return Self::default();
         };
-        let (mut base, mut end, mut count) = (u64::MAX, 0, 0);
-        for row in rows.clone() {
+        let (mut base, mut end) = (u64::MAX, 0);
+        for row in rows() {
             base = base.min(row.place());
             end = end.max(row.place());
-            count += 1;
         }
+        let count: usize = lists.iter().map(|list| list.len()).sum();
         let span = end - base;
         let mut shift = 0;
         while span >> shift >= count as u64 {
@@ -119,20 +115,48 @@ impl<T: Placed> Sorted<T> {
         }
         let bucket = |row: &T| ((row.place() - base) >> shift) as usize;
         let mut first = vec![0_u32; (span >> shift) as usize + 2];
-        rows.clone().for_each(|row| first[bucket(row) + 1] += 1);
+        let workers = count.div_ceil(SORTED_AT_ONCE).min(parallel::processors());
+        let share = (first.len() - 1).div_ceil(workers);
+        // How many each bucket has, in the place behind the bucket's own.
+        let counters = first[1..].chunks_mut(share).enumerate().collect();
+        parallel::all(counters, |(worker, counts): (usize, &mut [u32])| {
+            for row in rows() {
+                if let Some(at) = bucket(row).checked_sub(worker * share)
+                    && let Some(count) = counts.get_mut(at)
+                {
+                    *count += 1;
+                }
+            }
+        });
         for index in 1..first.len() {
             first[index] += first[index - 1];
         }
         let mut sorted = vec![some; count];
-        let mut next = first.clone();
-        for row in rows {
-            let at = &mut next[bucket(row)];
-            sorted[*at as usize] = *row;
-            *at += 1;
+        let mut rest = &mut sorted[..];
+        let mut places = Vec::new();
+        for starts in first[..first.len() - 1].chunks(share).enumerate() {
+            let end = first[(starts.0 * share + share).min(first.len() - 1)];
+            let (own, behind) = rest.split_at_mut((end - starts.1[0]) as usize);
+            places.push((starts.0, own));
+            rest = behind;
         }
-        for ends in first.windows(2).filter(|ends| ends[1] - ends[0] > 1) {
-            sorted[ends[0] as usize..ends[1] as usize].sort_by_key(&key);
-        }
+        parallel::all(places, |(worker, own): (usize, &mut [T])| {
+            let start = worker * share;
+            let starts = &first[start..(start + share + 1).min(first.len())];
+            let mut next = starts[..starts.len() - 1].to_vec();
+            for row in rows() {
+                if let Some(at) = bucket(row).checked_sub(start)
+                    && let Some(next) = next.get_mut(at)
+                {
+                    own[(*next - starts[0]) as usize] = *row;
+                    *next += 1;
+                }
+            }
+            for ends in starts.windows(2).filter(|ends| ends[1] - ends[0] > 1) {
+                let ends = (ends[0] - starts[0]) as usize..(ends[1] - starts[0]) as usize;
+                own[ends].sort_by_key(&key);
+            }
+        });
         Self {
             rows: sorted,
             base,
@@ -213,9 +237,8 @@ mod tests {
             asked in prop::collection::vec(prop_oneof![0..400u64, any::<u64>()], 30),
         ) {
             rows.sort_unstable();
-            let mut turned = rows.clone();
-            turned.rotate_left(rows.len() / 3);
-            let sorted = Sorted::sort(turned.iter(), |row| *row);
+            let (some, others) = rows.split_at(rows.len() / 3);
+            let sorted = Sorted::sort(&[others, some], |row| *row);
             prop_assert_eq!(&sorted[..], &rows[..]);
             if !rows.is_empty() {
                 prop_assert_eq!(&sorted.first, &Sorted::new(rows.clone()).first);

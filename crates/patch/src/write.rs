@@ -120,7 +120,8 @@ pub(crate) struct Content<'a> {
     pub sites: Vec<SiteRow>,
     pub functions: Vec<FunctionRow<'a>>,
     pub refusals: Vec<RefusalRow<'a>>,
-    pub call_sites: Vec<CallSiteRow>,
+    /// In their order, some at a time.
+    pub call_sites: Vec<Vec<CallSiteRow>>,
     /// How many counters refusals have.
     pub counters: u32,
     /// Functions and library calls that were not chosen.
@@ -239,10 +240,12 @@ impl Content<'_> {
                 put(row, site::OLD, &s.old);
                 put(row, site::NEW, &s.new);
             }),
-            section::CALL_SITES => rows(plan, &self.call_sites, call_site::SIZE, |row, c| {
-                put(row, call_site::RETURN, &c.return_address.to_le_bytes());
-                put(row, call_site::CALLER, &c.caller.to_le_bytes());
-                put(row, call_site::CALLEE, &c.callee.to_le_bytes());
+            section::CALL_SITES => self.call_sites.iter().for_each(|some| {
+                rows(plan, some, call_site::SIZE, |row, c| {
+                    put(row, call_site::RETURN, &c.return_address.to_le_bytes());
+                    put(row, call_site::CALLER, &c.caller.to_le_bytes());
+                    put(row, call_site::CALLEE, &c.callee.to_le_bytes());
+                })
             }),
             section::CLOSED => rows(plan, &self.closed, closed::SIZE, |row, c| {
                 put(row, closed::ADDRESS, &c.0.to_le_bytes());
