@@ -47,6 +47,7 @@ mod freed;
 #[doc(hidden)]
 pub mod fuzz;
 mod gap;
+mod glance;
 mod group;
 mod habit;
 mod inside;
@@ -106,6 +107,7 @@ pub use cause::{Cause, Deed};
 pub use datatypes::Unit;
 pub use departure::{Departure, MOST};
 pub use gap::{Gap, Instead};
+pub use glance::at_a_glance;
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
 pub use loose::{Loose, LooseEnd, loose_ends};
