@@ -1,7 +1,10 @@
 // A timer that fires as fast as it can, while the main flow recurses; the handler recurses itself.
 // Arguments: plain | alternate (a signal stack of its own) | jump (siglongjmp out of the handler, 200 times).
-// With -DSIGNAL=SIGSEGV: one that a thread seldom gets from others.
+// With -DSIGNAL=SIGSEGV: one that a thread seldom gets from others. With -DUNWINDS it asks the loader for images, as a program that
+// unwinds the stack by itself, so that nobody sees its library calls return; and each leaf makes one.
 // A right trace shows every call or counts it as lost, is balanced, and is whole after each jump.
+#define _GNU_SOURCE
+#include <link.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,12 +16,25 @@
 #define SIGNAL SIGALRM
 #endif
 
+#ifdef UNWINDS
+static const char *volatile text = "text";
+static int image(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)info, (void)size, (void)data;
+    return 1;
+}
+#define LOOK() dl_iterate_phdr(image, NULL)
+#define WORK() (int)strlen(text)
+#else
+#define LOOK() 0
+#define WORK() 1
+#endif
+
 static sigjmp_buf back;
 static volatile sig_atomic_t may_jump, jumps, handled;
 
 __attribute__((noinline)) int leaf(int n) {
     __asm__ volatile("");
-    return n + 1;
+    return n + WORK();
 }
 __attribute__((noinline)) long tree(int depth) {
     __asm__ volatile("");
@@ -34,6 +50,7 @@ __attribute__((noinline)) void handle(int signal) {
 
 int main(int count, char **arguments) {
     const char *kind = count > 1 ? arguments[1] : "plain";
+    int looked = LOOK();
     struct sigaction action;
     struct itimerspec often = {{0, 100000}, {0, 100000}}, stop = {{0, 0}, {0, 0}};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGNAL};
@@ -66,5 +83,5 @@ int main(int count, char **arguments) {
     }
     timer_settime(timer, 0, &stop, NULL);
     puts(handled >= 200 ? "stormy" : "calm");
-    return 0;
+    return looked < 0;
 }

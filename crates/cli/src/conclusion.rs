@@ -1,7 +1,8 @@
 //! What `record` says last: what `progress` makes of the run, and which command shows more.
 //!
-//! The answer comes from `lockstep progress --json` in a process of its own. That one can be ended when it takes too long,
+//! The answer comes from `lockstep progress` in a process of its own. That one can be ended when it takes too long,
 //! and whatever it meets (no memory, no more processes) changes nothing of the status that the command ended with.
+//! It looks at how processes ended first, and at events only if they can change the sentence.
 
 use crate::output;
 use serde_json::Value;
@@ -12,6 +13,16 @@ use std::time::{Duration, Instant};
 
 /// Between two looks at whether the answer has come.
 const STEP: Duration = Duration::from_millis(2);
+
+/// The most time for it, where nobody says how much: a tenth of the time that the command took, within these bounds.
+const SHARE: u32 = 10;
+const LEAST: Duration = Duration::from_millis(500);
+const MOST: Duration = Duration::from_secs(10);
+
+/// The most time for the answer about a command that took so long.
+pub fn patience(took: Duration) -> Duration {
+    (took / SHARE).clamp(LEAST, MOST)
+}
 
 /// What is known of a run at its end.
 #[derive(Debug, Default)]
@@ -77,7 +88,7 @@ impl Conclusion {
 fn answer(run: &Path, patience: Duration) -> Option<Value> {
     let begin = Instant::now();
     let mut command = Command::new(std::env::current_exe().ok()?);
-    command.args(["progress", "--json", "--"]).arg(run);
+    command.args(["progress", "--at-the-end", "--"]).arg(run);
     command.env_remove("LOCKSTEP_OPTIONS");
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).spawn().ok()?;
@@ -116,6 +127,14 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_last_line_takes_no_more_than_its_share() {
+        let seconds = Duration::from_secs;
+        assert_eq!(patience(seconds(60)), seconds(6));
+        assert_eq!(patience(seconds(0)), LEAST);
+        assert_eq!(patience(seconds(86_400)), MOST);
+    }
 
     #[test]
     fn what_follows_depends_on_what_was_found() {

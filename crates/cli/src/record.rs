@@ -1,6 +1,6 @@
 //! `lockstep record`: runs a program and records what it calls.
 
-use crate::conclusion::Conclusion;
+use crate::conclusion::{self, Conclusion};
 use crate::hang::Hang;
 use crate::{output, probe};
 use anyhow::Result;
@@ -12,7 +12,7 @@ use lockstep_trace::ranges;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Which calls are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -88,11 +88,12 @@ pub struct Record {
     /// What becomes of a job that hangs: it is kept, for a debugger say, or stopped with all that it started (status 1)
     #[arg(long, value_name = "WHAT", requires = "hang", action = clap::ArgAction::Set, default_value = "keep", value_parser = PossibleValuesParser::new(["keep", "stop"]).map(|word| word == "stop"))]
     on_hang: bool,
-    /// Most time for the last line, which says what `lockstep progress` makes of the run; 0: no such line
+    /// Most time for the last line, which says what `lockstep progress` makes of the run; 0: no such line [default: a
+    /// tenth of the time that the command took, from 0.5 to 10]
     ///
-    /// Where that takes longer, only the next command is named.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
-    verdict: Duration,
+    /// If it takes longer, only the next command is named. A program without MPI that ends well needs next to no time.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    verdict: Option<Duration>,
     /// Do not record the arguments of MPI calls
     #[arg(long)]
     no_arguments: bool,
@@ -234,6 +235,7 @@ impl Record {
         };
         let mut hang = self.hang.map(|patience| Hang::new(patience, self.on_hang));
         let watcher = hang.as_mut().map(|it| it as &mut dyn Watcher);
+        let began = Instant::now();
         let outcome = match record(&options, watcher) {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -262,16 +264,19 @@ impl Record {
         };
         // The command has ended: what comes behind it changes nothing of that.
         lockstep_record::Heap::exhausted_means(status);
+        let patience = self
+            .verdict
+            .unwrap_or_else(|| conclusion::patience(began.elapsed()));
         if let Some(summary) = &outcome.summary
             && summary.events > 0
-            && !self.verdict.is_zero()
+            && !patience.is_zero()
         {
-            let mut conclusion = Conclusion::of(&summary.directory, self.verdict);
+            let mut conclusion = Conclusion::of(&summary.directory, patience);
             if let Some(hang) = &mut hang
                 && hang.conclude(&summary.directory, &conclusion)
             {
                 // The run says it now.
-                conclusion = Conclusion::of(&summary.directory, self.verdict);
+                conclusion = Conclusion::of(&summary.directory, patience);
             }
             output::complain(&conclusion.sentence(&summary.directory, status));
         }

@@ -33,12 +33,12 @@
 //!
 //! ```text
 //! call-through (own function or import)     instant, jump, vfork, hook (import or own)
-//! S+0   event word (u32), 0 (u32)           S+0   event word, 0
+//! S+0   event word (u32), 0 (u32)           S+0   event word, distance or 0 ([`stub::RANGE`])
 //! S+8   ff 15 ..        call *[ENTER]       S+8   ff 15 ..   call *[routine]
 //! S+14  48 8d 64 24 08  lea 8(%rsp),%rsp    S+14  e9 ..      jmp S+40
 //! S+19  90 e8 ..        nop; call S+40      S+19  cc ...
 //!   or  ff 15 ..        call *[real slot]   S+40  body
-//! S+25  48 8d 64 24 f8  lea -8(%rsp),%rsp
+//! S+25  48 8d 64 24 f8  lea -8(%rsp),%rsp    S+34  length (u32), 0 of imports ([`stub::LENGTH`])
 //! S+30  ff 15 ..        call *[EXIT]
 //! S+36  c3              ret
 //! S+40  body
@@ -155,7 +155,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 /// The oldest version of which runs keep plans that readers understand ([`Plan::kept`]).
 pub const OLDEST_KEPT: u32 = 12;
 
@@ -403,11 +403,12 @@ pub mod stub {
     pub const AFTER_ENTRY: u32 = 14;
     /// Call-through: return address of EXIT, where the stack is again as at the entry.
     pub const AFTER_EXIT: u32 = 36;
-    /// `i32`, in a stub that calls OPEN: from behind this field to the function's first byte.
+    /// `i32`, in a stub that calls OPEN, or JUMP if its function is the image's own: from behind this field to the function's
+    /// first byte.
     pub const RANGE: u32 = 4;
     /// Return address of OPEN and LEAF.
     pub const AFTER_OPEN: u32 = 29;
-    /// `u32`, in a stub that calls OPEN: how many bytes the function has in one piece.
+    /// `u32`, in such a stub: how many bytes the function has in one piece; 0 in that of an import.
     pub const LENGTH: u32 = 34;
     /// In a stub that calls BIND: `u64`, address of its row of [`super::leaf`].
     pub const LEAF_ROW: u32 = 24;
@@ -523,6 +524,10 @@ pub mod block {
     pub const HANDED_OVER: u64 = 4;
     /// Flag: it could not be proved of the frame, which is questioned, that it is there.
     pub const UNPROVED: u64 = 8;
+    /// Flag: a frame that may jump away, and nothing is noted yet of the older frames that it may have ended.
+    pub const PENDING: u64 = 16;
+    /// Flag: its stub calls through, and does not say which code is the function's.
+    pub const THROUGH: u64 = 32;
 }
 
 /// A place in the arena that depends on where things are loaded; [`fixup::SIZE`] bytes.

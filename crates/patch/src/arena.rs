@@ -77,6 +77,8 @@ pub(crate) struct Stub {
     pub is_leaf: bool,
     /// It records without a routine and leaves the return address.
     pub is_inline: bool,
+    /// It has fields for the code of its function.
+    pub has_range: bool,
 }
 
 const INT3: u8 = 0xcc;
@@ -189,6 +191,8 @@ impl Arena {
         bytes[..8].fill(0);
         match head {
             Head::Before { routine } => {
+                let length = stub::LENGTH as usize;
+                bytes[length..length + 4].fill(0);
                 bytes[8..14].copy_from_slice(&call_routine(routine, 8));
                 // jmp body
                 let body = (stub::INLINE as u8) - 19;
@@ -240,6 +244,7 @@ impl Arena {
             words: vec![base],
             is_leaf: false,
             is_inline: false,
+            has_range: matches!(head, Head::Before { .. }),
         }
     }
 

@@ -406,6 +406,12 @@ impl<'i, 'a> Memory<'i, 'a> {
             // Its body is for calls that are recorded elsewhere.
             routine::BIND => {}
             _ => {
+                let (address, length) = self.range_in(start)?;
+                let symbol = staged.map_or(0, |it| it.symbol.wrapping_sub(FIRST_FUNCTION));
+                let function = self.functions.get(symbol as usize);
+                if length > 0 && function != Some(&(address, length)) {
+                    return wrong("tells another range");
+                }
                 let jump = self.decode_after(stub + 6)?;
                 if jump.near_branch_target() != body {
                     return wrong("does not go on at its body");

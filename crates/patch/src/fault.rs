@@ -247,7 +247,7 @@ impl Arena {
             stub.body += length;
         }
         // Its body is entered through FAULT only.
-        stub.is_inline = false;
+        (stub.is_inline, stub.has_range) = (false, false);
         stub
     }
 
@@ -321,6 +321,7 @@ impl Arena {
             words: Vec::new(),
             is_leaf: false,
             is_inline: false,
+            has_range: false,
         }
     }
 

@@ -220,6 +220,7 @@ impl Arena {
             words,
             is_leaf,
             is_inline: true,
+            has_range: kind == Entry::Open,
         }
     }
 
@@ -262,9 +263,10 @@ impl Arena {
         entry
     }
 
-    /// Says in the stub of an entry which code is the function's, so that the probe can tell its calls from those of others.
+    /// Says in a stub which code is the function's, so that the probe can tell its calls from those of others: if the return
+    /// address stays in its slot.
     pub(crate) fn set_range(&mut self, of: &Stub, address: u64, length: u64) {
-        if !of.is_inline {
+        if !of.has_range {
             return;
         }
         let link = Link::Image {

@@ -508,10 +508,8 @@ impl<'a> Builder<'a> {
             let range = subject.survey.ranges[own.range];
             let symbol = self.functions.len() as u32;
             self.arena.set_symbol(&target.stub, symbol);
-            if decision.mechanism == mechanism::PATCHED_RETURNS {
-                self.arena
-                    .set_range(&target.stub, range.address, range.size);
-            }
+            self.arena
+                .set_range(&target.stub, range.address, range.size);
             rows[index] = Some(symbol);
             self.functions.push(FunctionRow {
                 address: range.address,

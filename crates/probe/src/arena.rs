@@ -3,13 +3,14 @@
 use crate::encoder::make;
 use crate::image::Image;
 use crate::maps::Maps;
+use crate::pending::replace_return_addresses;
 use crate::place::{Near, place};
 use crate::scratch::Piece;
 use crate::setup::Setup;
 use crate::shortage::MEMORY;
 use crate::sites::{make_executable, rewrite};
 use crate::syscall::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
-use crate::x86_64::{arguments, every_time, routines, timed};
+use crate::x86_64::{arguments, beside, every_time, pending, routines, timed};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::{Function, Plan, fixup, function, mechanism, routine, stub};
 use lockstep_format::process::header;
@@ -87,6 +88,10 @@ pub fn apply(
                 .map_err(|_| "memory must not be made executable here")?;
             Ok(imports)
         });
+    let replaces = |it: Function<'_>| it.mechanism == mechanism::CALL_THROUGH;
+    if !Setup::get().plain && plan.functions().any(replaces) {
+        replace_return_addresses(true);
+    }
     let applied = prepared.and_then(|imports| {
         let place = bytes.get_mut((executable + counters) as usize..);
         let place = place.and_then(|it| it.get_mut(..origins.len()));
@@ -130,7 +135,7 @@ fn no_place(size: u64) -> &'static str {
 /// Why that cannot be.
 pub fn leave_return_addresses(arena: u64, head: u64) -> Result<(), &'static str> {
     const WRITABLE: usize = PROT_READ | PROT_WRITE | PROT_EXEC;
-    let enter: unsafe extern "C" fn() = routines::enter_plain;
+    let enter: unsafe extern "C" fn() = pending::enter_plain;
     // SAFETY: the arena's own page, which begins with the table of routines.
     unsafe {
         if head == 0 {
@@ -253,7 +258,7 @@ fn fill(
     }
     let setup = Setup::get();
     let enter: unsafe extern "C" fn() = match (setup.plain, setup.every_time) {
-        (true, _) => routines::enter_plain,
+        (true, _) => pending::enter_plain,
         (false, true) => every_time::enter,
         (false, false) => routines::enter,
     };
@@ -265,12 +270,7 @@ fn fill(
             every_time::ret,
         ]
     } else {
-        [
-            routines::exit,
-            routines::open,
-            routines::leaf,
-            routines::ret,
-        ]
+        [routines::exit, beside::open, beside::leaf, beside::ret]
     };
     let (enter_arguments, exit_arguments): (unsafe extern "C" fn(), unsafe extern "C" fn()) =
         if setup.arguments || setup.times {
@@ -288,7 +288,7 @@ fn fill(
         (routine::ENTER, enter),
         (routine::EXIT, exit),
         (routine::INSTANT, routines::instant),
-        (routine::JUMP, routines::jump),
+        (routine::JUMP, pending::jump),
         (routine::VFORK, routines::vfork),
         (routine::RESTORE, routines::restore),
         (routine::MPI, routines::mpi),
@@ -296,7 +296,7 @@ fn fill(
         (routine::OPEN, open),
         (routine::LEAF, leaf),
         (routine::RETURN, ret),
-        (routine::HAND_OVER, routines::hand_over),
+        (routine::HAND_OVER, beside::hand_over),
         (routine::SUSPEND, routines::suspend),
         (routine::LOADED, routines::loaded),
         (routine::FAULT, crate::x86_64::fault::fault),

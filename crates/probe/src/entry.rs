@@ -63,18 +63,26 @@ impl Entry {
         if self.key != block::QUESTIONED || self.stub & FLAGS != block::PLAIN {
             return false;
         }
-        let start = self.start();
-        // The stub of a function whose returns are patched says which code is the function's.
-        let head = self.head();
-        let distance = u32_at(&head, stub::RANGE as usize).unwrap_or(0) as i32;
-        let length = u32_at(&head, stub::LENGTH as usize).unwrap_or(0);
-        let first = (start + u64::from(stub::RANGE) + 4).wrapping_add_signed(i64::from(distance));
-        let is_own = caller.wrapping_sub(first) < u64::from(length);
+        let is_own = self.owns(caller);
         match is_own {
             true => self.key = self.aside,
             false => self.stub |= block::UNPROVED,
         }
         is_own
+    }
+
+    /// Whether `caller` lies in the code of the function whose frame this is: its stub says which code that is, if it leaves
+    /// return addresses where they are.
+    pub fn owns(&self, caller: u64) -> bool {
+        if !self.has(block::PLAIN) || self.has(block::THROUGH | block::HANDED_OVER) {
+            return false;
+        }
+        let head = self.head();
+        let distance = u32_at(&head, stub::RANGE as usize).unwrap_or(0) as i32;
+        let length = u32_at(&head, stub::LENGTH as usize).unwrap_or(0);
+        let field_end = self.start() + u64::from(stub::RANGE) + 4;
+        let first = field_end.wrapping_add_signed(i64::from(distance));
+        caller.wrapping_sub(first) < u64::from(length)
     }
 
     /// Whether it has one of the flags.

@@ -2,6 +2,7 @@
 
 use crate::closed;
 use crate::entry::{Entry, word_of};
+use crate::inferred;
 use crate::process::{Process, Stop};
 use crate::side;
 use crate::stall;
@@ -261,13 +262,52 @@ fn is_tail(thread: &mut Thread, found: u64, slot: u64) -> bool {
 /// Takes frames off that are gone once the stack pointer is back at `slot`, and emits their returns.
 fn heal(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
     while thread.is_top_dead(slot) {
-        thread.make_room(process, 1)?;
-        thread.restore_top();
-        thread.pop();
-        side::inferred(thread, process);
-        thread.emit_symbol(process, RETURN)?;
+        gone(thread, process)?;
     }
     Ok(())
+}
+
+/// The same at a call by the code at `caller`, which proves of some that they are over.
+fn heal_below(thread: &mut Thread, process: &Process, slot: u64, caller: u64) -> Result<(), Stop> {
+    loop {
+        if thread.is_over(slot, caller) {
+            returned(thread, process)?;
+        } else if thread.is_top_dead(slot) {
+            gone(thread, process)?;
+        } else {
+            return Ok(());
+        }
+    }
+}
+
+/// The same when the frame at `slot` returns, or hands over.
+fn heal_within(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
+    for _ in 0..thread.over_at_return(slot) {
+        returned(thread, process)?;
+    }
+    heal(thread, process, slot - 8)
+}
+
+/// The newest frame is gone.
+fn gone(thread: &mut Thread, process: &Process) -> Result<(), Stop> {
+    thread.make_room(process, 1)?;
+    thread.restore_top();
+    thread.pop();
+    unseen(thread, process)
+}
+
+/// The same, and it returned to the frame below it.
+fn returned(thread: &mut Thread, process: &Process) -> Result<(), Stop> {
+    thread.make_room(process, 1)?;
+    thread.restore_top();
+    thread.pop_returned();
+    unseen(thread, process)
+}
+
+/// Emits the return of a frame that was taken off.
+fn unseen(thread: &mut Thread, process: &Process) -> Result<(), Stop> {
+    inferred::tell(thread, process);
+    thread.emit_symbol(process, RETURN)
 }
 
 fn enter(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) -> Result<(), Stop> {
@@ -275,7 +315,7 @@ fn enter(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) -
     if is_tail(thread, frame.slot, slot) {
         return take_over(thread, process, start, 0);
     }
-    heal(thread, process, slot)?;
+    heal_below(thread, process, slot, frame.slot)?;
     thread.make_room(process, 1)?;
     if !thread.has_room() {
         process.count(loss::DEPTH, 1);
@@ -304,7 +344,7 @@ fn open(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) ->
         thread.restore_top();
         return take_over(thread, process, start, block::PLAIN);
     }
-    heal(thread, process, slot)?;
+    heal_below(thread, process, slot, frame.slot)?;
     thread.prove_top(frame.slot);
     thread.make_room(process, 1)?;
     let entry = Entry::new(frame.slot, slot, start, block::PLAIN);
@@ -323,7 +363,7 @@ fn leaf(thread: &mut Thread, process: &Process, frame: &Frame, slot: u64) -> Res
             .map_or(word, |staged| event_word(staged.symbol, false));
         return end_with(thread, process, plain);
     }
-    heal(thread, process, slot)?;
+    heal_below(thread, process, slot, frame.slot)?;
     thread.prove_top(frame.slot);
     thread.emit(process, u64::from(word))
 }
@@ -346,31 +386,46 @@ fn instant(thread: &mut Thread, process: &Process, frame: &Frame, slot: u64) -> 
     if is_tail(thread, frame.slot, slot) {
         return end_with(thread, process, word);
     }
-    heal(thread, process, slot)?;
+    heal_below(thread, process, slot, frame.slot)?;
     thread.make_room(process, 2)?;
     thread.emit_call(process, word, frame.slot)?;
     thread.emit_symbol(process, RETURN)
 }
 
 fn jump(thread: &mut Thread, process: &Process, frame: &Frame, slot: u64) -> Result<(), Stop> {
-    const FLAGS: u64 = block::PLAIN | block::JUMP;
     let start = frame.stub_start();
+    let may_wait = thread.may_wait(slot);
+    let mut flags = block::PLAIN | block::JUMP;
+    if may_wait {
+        flags |= block::PENDING;
+    }
+    if frame.kind == ENTER_PLAIN {
+        flags |= block::THROUGH;
+    }
     if is_tail(thread, frame.slot, slot) {
-        thread.restore(slot);
-        return take_over(thread, process, start, FLAGS);
+        if !may_wait {
+            thread.restore(slot);
+        }
+        take_over(thread, process, start, flags)?;
+    } else {
+        heal_below(thread, process, slot, frame.slot)?;
+        thread.make_room(process, 1)?;
+        if thread.push(process, Entry::new(frame.slot, slot, start, flags)) {
+            thread.emit_call(process, word_of(start), frame.slot)?;
+        }
+        if !may_wait {
+            thread.restore(slot);
+        }
     }
-    heal(thread, process, slot)?;
-    thread.make_room(process, 1)?;
-    if thread.push(process, Entry::new(frame.slot, slot, start, FLAGS)) {
-        thread.emit_call(process, word_of(start), frame.slot)?;
+    if may_wait && let Some(top) = thread.top_entry() {
+        top.question();
     }
-    thread.restore(slot);
     Ok(())
 }
 
 /// A patched `ret`: the frame returns by itself, recorded or not.
 fn return_from(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
-    heal(thread, process, slot - 8)?;
+    heal_within(thread, process, slot)?;
     // A frame with a hook returns through it.
     let is_this = |top: &mut Entry| top.slot() == slot && top.has(block::PLAIN);
     if thread.top_entry().is_some_and(is_this) {
@@ -383,7 +438,7 @@ fn return_from(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), 
 
 /// A patched tail jump to a stub that will find the frame marked.
 fn hand_over(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
-    heal(thread, process, slot - 8)?;
+    heal_within(thread, process, slot)?;
     if let Some(top) = thread.top_entry()
         && top.slot() == slot
         && top.has(block::PLAIN)
@@ -452,6 +507,7 @@ pub fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<
     if thread.hot.attached != 0 && thread.interrupted == 0 && !thread.suspended {
         side::seen(thread, process);
         thread.ask();
+        thread.note_pending();
         // If `main` returned without us (it caught an exception, say), its slot is in other use now.
         let healed = if thread.restored() == thread.depth() {
             heal(thread, process, slot)

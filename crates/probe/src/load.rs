@@ -20,6 +20,7 @@ use crate::image::{Image, Link, Rendezvous};
 use crate::imported::Imported;
 use crate::maps::{Maps, Range};
 use crate::origins;
+use crate::pending::replace_return_addresses;
 use crate::planner::{self, Candidate, Environment, Found, Missing};
 use crate::process::Process;
 use crate::scratch::Piece;
@@ -30,7 +31,7 @@ use crate::syscall;
 use crate::text::{Text, file_name};
 use core::marker::PhantomData;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use lockstep_format::codec::Kind;
 use lockstep_format::plan::Role;
 use lockstep_format::process::{fact, header};
@@ -94,7 +95,6 @@ struct Loader {
     known_count: usize,
     given_count: usize,
     main_arena: u64,
-    main_size: u64,
     main_head: u64,
     maps: Maps,
     /// Facts that came up since the list was changed; null where it never was.
@@ -104,6 +104,8 @@ struct Loader {
 }
 
 static LOADER: AtomicPtr<Loader> = AtomicPtr::new(null_mut());
+/// The main program's arena, and its size; 0 where it has none.
+pub static MAIN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Set while somebody works on it.
 static BUSY: AtomicBool = AtomicBool::new(false);
 
@@ -183,9 +185,8 @@ pub fn each_counters(mut visit: impl FnMut(u64)) {
 
 /// Whether a stub is one of the main program's, which is never unmapped.
 pub fn stays(stub: u64) -> bool {
-    // SAFETY: null, or written by `start` for ever; these two in the constructor only.
-    unsafe { LOADER.load(Ordering::Acquire).as_ref() }
-        .is_some_and(|loader| stub.wrapping_sub(loader.main_arena) < loader.main_size)
+    let [arena, size] = &MAIN;
+    stub.wrapping_sub(arena.load(Ordering::Relaxed)) < size.load(Ordering::Acquire)
 }
 
 /// The dynamic linker's list has changed, or is about to. Whether a library came that unwinds by itself: then
@@ -453,6 +454,7 @@ impl Loader {
         // SAFETY: the constructor, or one at a time under the linker's lock; it is read where plans are
         // applied.
         unsafe { Setup::get_mut() }.plain = true;
+        replace_return_addresses(false);
         Ok(())
     }
 
@@ -708,7 +710,8 @@ impl Loader {
         let link = candidate.link;
         if candidate.role == Role::Main {
             (self.main_arena, self.main_head) = (applied.arena, applied.head);
-            self.main_size = applied.size;
+            MAIN[0].store(applied.arena, Ordering::Relaxed);
+            MAIN[1].store(applied.size, Ordering::Release);
         }
         if let Some(known) = self.known().iter_mut().find(|known| known.link == link) {
             (known.arena, known.size) = (applied.arena, applied.size);

@@ -13,8 +13,8 @@
 //! Words that were stored behind the cursor and not counted yet are wiped, for a reader of what is staged goes
 //! on as long as it finds words. The slow path needs none of this: whoever jumps out of it ends the trace.
 
+use crate::inferred;
 use crate::process::{Process, Stop};
-use crate::side;
 use crate::thread::Thread;
 use lockstep_format::symbol::{RETURN, Staged, TAIL, from_staging_word};
 
@@ -28,6 +28,7 @@ impl Thread {
             return Ok(());
         }
         self.wipe_uncounted();
+        self.inferred.catch_up();
         match self.depth().wrapping_sub(self.recorded_depth()) as isize {
             1 => {
                 self.restore_top();
@@ -35,7 +36,7 @@ impl Thread {
             }
             -1 => {
                 self.make_room(process, 1)?;
-                side::inferred(self, process);
+                inferred::tell(self, process);
                 self.emit_symbol(process, RETURN)?;
             }
             _ => {}

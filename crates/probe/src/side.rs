@@ -1,5 +1,5 @@
-//! Side streams of a thread: arguments of MPI calls, time points, and which returns nobody saw
-//! (`lockstep_format::side`).
+//! Side streams of a thread (`lockstep_format::side`): arguments of MPI calls and time points; and what they share with that of
+//! returns which nobody saw ([`crate::inferred`]).
 //!
 //! Both are encoded where they come up and committed by one store, on the program's own stack while
 //! [`crate::thread::Hot::busy`] keeps signal handlers out. Only what needs a system call (a chunk, memory, the
@@ -11,6 +11,7 @@
 
 use crate::entry::word_of;
 use crate::handles;
+use crate::inferred::Inferred;
 use crate::process::Process;
 use crate::setup::Setup;
 use crate::syscall::{self, MADV_DONTNEED};
@@ -37,8 +38,6 @@ const POINTS: usize = POINT * layout::STAMP_COUNT;
 const CLOCK_GAP: u64 = 1 << 24;
 /// More bytes than a time point takes.
 const POINT: usize = 20;
-/// More bytes than an inferred return takes.
-const GAP_BYTES: usize = 10;
 /// Words of the staging area that a call which may wait finds free when it has begun: for its return, and for what the program
 /// does before it reads its own clock. With fewer a batch is stored while it waits.
 pub const ROOM: usize = 64;
@@ -48,18 +47,18 @@ const PENDING: usize = 8;
 /// Where a side stream goes on; zeros are a stream without a chunk.
 #[repr(C)]
 pub struct Stream {
-    at: *mut u8,
-    room: usize,
+    pub at: *mut u8,
+    pub room: usize,
     spare: *mut u8,
     spare_room: usize,
-    word: *mut u64,
-    bytes: u64,
+    pub word: *mut u64,
+    pub bytes: u64,
     chunks: u32,
     failed: bool,
 }
 
 impl Stream {
-    const NEW: Self = Self {
+    pub const NEW: Self = Self {
         at: null_mut(),
         room: 0,
         spare: null_mut(),
@@ -82,12 +81,12 @@ impl Stream {
         }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    pub fn has_room(&self, bytes: usize) -> bool {
         self.room + self.spare_room >= bytes
     }
 
     /// Makes sure of room. On the slow path only.
-    fn grow(&mut self, process: &Process, index: u32, kind: u32, bytes: usize) {
+    pub fn grow(&mut self, process: &Process, index: u32, kind: u32, bytes: usize) {
         if self.failed || self.has_room(bytes) {
             return;
         }
@@ -108,7 +107,7 @@ impl Stream {
     }
 
     /// Puts bytes behind the committed ones; there is room.
-    fn append(&mut self, mut bytes: &[u8]) {
+    pub fn append(&mut self, mut bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         while !bytes.is_empty() {
             if self.room == 0 {
@@ -130,7 +129,7 @@ impl Stream {
         }
     }
 
-    fn commit(&self, run: u32) {
+    pub fn commit(&self, run: u32) {
         compiler_fence(Ordering::SeqCst);
         // SAFETY: in the stream's first chunk.
         unsafe { self.word.write_volatile(word(self.bytes, run)) };
@@ -166,24 +165,23 @@ impl Times {
     };
 }
 
-/// Returns that nobody saw; zeros are none yet.
-#[repr(C)]
-pub struct Inferred {
-    stream: Stream,
-    /// Symbols up to the last one, that one included.
-    symbols: u64,
-}
-
-impl Inferred {
-    const NEW: Self = Self {
-        stream: Stream::NEW,
-        symbols: 0,
-    };
-}
-
-struct Bytes<const N: usize> {
+/// Bytes that an encoder makes.
+pub struct Bytes<const N: usize> {
     bytes: [u8; N],
     length: usize,
+}
+
+impl<const N: usize> Bytes<N> {
+    /// None yet.
+    pub const NONE: Self = Self {
+        bytes: [0; N],
+        length: 0,
+    };
+
+    /// Those that were put.
+    pub fn all(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&[])
+    }
 }
 
 impl<const N: usize> Sink for Bytes<N> {
@@ -295,7 +293,8 @@ pub fn begin(thread: &mut Thread, process: &Process, is_first: bool) {
     if keep_last {
         let chunk = thread.chunk();
         let (start, end) = (segment::INFERRED, segment::END);
-        thread.inferred.stream = Stream::within(chunk, layout::SEGMENT_INFERRED, start, end);
+        let stream = Stream::within(chunk, layout::SEGMENT_INFERRED, start, end);
+        thread.inferred = Inferred::within(stream);
         let (start, end) = (segment::TIMES, segment::INFERRED);
         thread.times.stream = Stream::within(chunk, layout::SEGMENT_TIMES, start, end);
         place(thread);
@@ -336,13 +335,13 @@ fn place(thread: &mut Thread) {
 pub fn is_full(thread: &Thread) -> bool {
     // SAFETY: null, or this thread's own mapping.
     let side = unsafe { thread.arguments.side.as_ref() };
-    !thread.inferred.stream.has_room(GAP_BYTES)
+    !thread.inferred.has_room()
         || Setup::get().times && !thread.times.stream.has_room(POINTS)
         || handles::is_here() && side.is_some_and(|side| !side.stream.has_room(2 * MOST_BYTES))
 }
 
 /// Leads the next event to where a new segment begins, if this one is full.
-fn end_segment(thread: &mut Thread) {
+pub fn end_segment(thread: &mut Thread) {
     if Setup::get().keep_last && is_full(thread) {
         (thread.hot.limit, thread.room) = (null_mut(), null_mut());
     }
@@ -357,29 +356,6 @@ pub fn stored(thread: &mut Thread, process: &Process) {
         drain(thread, process);
     }
     put_stamp(thread, point::AFTER, ticks());
-}
-
-/// The next symbol is a return that nobody saw. On the slow path only.
-pub fn inferred(thread: &mut Thread, process: &Process) {
-    thread.is_unmeasured = true;
-    let (index, symbols) = (thread.index(), thread.symbols());
-    let inferred = &mut thread.inferred;
-    inferred
-        .stream
-        .grow(process, index, kind::INFERRED, GAP_BYTES);
-    if !inferred.stream.has_room(GAP_BYTES) {
-        return;
-    }
-    let mut bytes = Bytes::<GAP_BYTES> {
-        bytes: [0; GAP_BYTES],
-        length: 0,
-    };
-    put_varint(&mut bytes, symbols.wrapping_sub(inferred.symbols));
-    inferred.symbols = symbols + 1;
-    let bytes = bytes.bytes.get(..bytes.length).unwrap_or(&[]);
-    inferred.stream.append(bytes);
-    inferred.stream.commit(0);
-    end_segment(thread);
 }
 
 /// Where a thread's stamps go from here on.
@@ -494,10 +470,7 @@ fn drain(thread: &mut Thread, process: &Process) {
     let start = thread.chunk().wrapping_add(layout::STAMPS).cast::<u64>();
     let (end, times) = (thread.stamp, &mut thread.times);
     times.stream.grow(process, index, kind::TIMES, POINTS);
-    let mut bytes = Bytes::<POINTS> {
-        bytes: [0; POINTS],
-        length: 0,
-    };
+    let mut bytes = Bytes::<POINTS>::NONE;
     let mut last = (times.symbols, times.ticks);
     let mut at = start;
     while at < end {
@@ -515,9 +488,7 @@ fn drain(thread: &mut Thread, process: &Process) {
     }
     if times.stream.has_room(bytes.length) {
         (times.symbols, times.ticks) = last;
-        times
-            .stream
-            .append(bytes.bytes.get(..bytes.length).unwrap_or(&[]));
+        times.stream.append(bytes.all());
     }
     if !times.stream.word.is_null() {
         times.stream.commit(0);
@@ -747,8 +718,7 @@ impl Side {
         self.output.length = 0;
         let key = event.symbol << 1 | result;
         let run = self.encoder.push(key, self.values.all(), &mut self.output);
-        let bytes = self.output.bytes.get(..self.output.length).unwrap_or(&[]);
-        self.stream.append(bytes);
+        self.stream.append(self.output.all());
         self.stream.commit(run);
     }
 }

@@ -3,7 +3,7 @@
 //! Three things happen to it beside push and pop. *Restore*: before somebody unwinds, every live
 //! return address goes back to where it came from; those frames return without us. *Heal*: at the
 //! next event, frames that are gone are taken off, and their returns emitted. *Search*: a frame may
-//! return out of order where a program switches stacks in its own way.
+//! return out of order where a program switches stacks in its own way. What may wait is in [`crate::pending`].
 
 use crate::entry::Entry;
 use crate::maps;
@@ -51,6 +51,13 @@ impl Thread {
         }
         // SAFETY: there is one below top.
         self.top = unsafe { self.top.sub(1) };
+        // SAFETY: what was the newest entry.
+        let was_pending = unsafe { (*self.top).has(block::PENDING) };
+        // One that is pending itself stands for all that is older.
+        let is_pending = |it: &mut Entry| it.has(block::PENDING);
+        if was_pending && !self.top_entry().is_some_and(is_pending) {
+            self.mark = self.top;
+        }
         self.lower_mark();
     }
 
@@ -89,7 +96,7 @@ impl Thread {
 
     /// Entries below the mark are restored; there is no mark where none is. The newest of them may be
     /// gone although it looks alive: it is questioned whenever it is at the top.
-    fn lower_mark(&mut self) {
+    pub fn lower_mark(&mut self) {
         if self.mark > self.top {
             self.mark = self.top;
         }
@@ -228,17 +235,8 @@ impl Thread {
             unsafe { self.base.add(restored) }
         };
         self.lower_mark();
-    }
-
-    /// A handler that is left for good may run at `slot` now. Where the thread's oldest frame lies it does not: the kernel is not
-    /// asked, since compilers and interpreters come here at every few calls.
-    fn remember_signal_stack(&mut self, slot: u64) {
-        let oldest = self.entries().first().map(Entry::slot);
-        if oldest.is_some_and(|oldest| self.is_same_stack(oldest, slot)) {
-            return;
-        }
-        if let Some((start, end, true)) = syscall::signal_stack() {
-            self.signal_stack = (start, end);
+        if restored == depth {
+            self.find_home(slot);
         }
     }
 
@@ -252,7 +250,7 @@ impl Thread {
 
     /// Whether two addresses lie in the same stack, as far as mappings tell: a guess, by which frames end sooner or
     /// later. Several stacks may be one mapping, and what is remembered of mappings may have changed.
-    fn is_same_stack(&mut self, a: u64, b: u64) -> bool {
+    pub fn is_same_stack(&mut self, a: u64, b: u64) -> bool {
         let (low, high) = (a.min(b), a.max(b));
         if high - low < SAME {
             return true;
@@ -280,7 +278,7 @@ impl Thread {
     }
 
     /// The mapping that contains `address`; empty where there is none.
-    fn segment(&mut self, address: u64) -> (u64, u64) {
+    pub fn segment(&mut self, address: u64) -> (u64, u64) {
         if let Some(known) = self.known(address) {
             return known;
         }

@@ -8,10 +8,11 @@
 
 use crate::encoder::{ENCODER_ROOM, Encoding, make, symbols_of, touch};
 use crate::entry::{ENTRY_SIZE, Entry};
+use crate::inferred::Inferred;
 use crate::process::{Process, Slot, Stop};
 use crate::ring::Segment;
 use crate::setup::Setup;
-use crate::side::{self, Arguments, Inferred, Times};
+use crate::side::{self, Arguments, Times};
 use crate::syscall::{self, MADV_DONTNEED, MADV_WIPEONFORK};
 use crate::x86_64::routines;
 use core::ptr::{addr_of_mut, null_mut};
@@ -123,6 +124,10 @@ pub struct Thread {
     pub patience: u32,
     /// The alternate signal stack, start and end, where return addresses were last restored on one.
     pub signal_stack: (u64, u64),
+    /// What [`crate::pending::HOOKS`] was when no address of ours was found to stand in a frame.
+    pub unhooked: u64,
+    /// The stack on which the oldest frame was found then: its lowest address, and its size.
+    pub home: [u64; 2],
     /// Kernel's number.
     pub tid: u32,
     /// The next thread of the process.

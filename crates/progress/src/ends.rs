@@ -361,6 +361,11 @@ pub(crate) fn is_crash(end: &End) -> bool {
     }
 }
 
+/// Whether a process came to its end as if all was well, or as another program.
+pub(crate) fn ended_well(end: &End) -> bool {
+    end.kind == EndKind::Exited && end.code.is_none_or(|status| status == 0)
+}
+
 pub(crate) fn is_mpi(place: &Place) -> bool {
     is_routine(&place.function, place.imported)
 }

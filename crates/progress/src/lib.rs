@@ -48,6 +48,7 @@ mod freed;
 #[doc(hidden)]
 pub mod fuzz;
 mod gap;
+mod glance;
 mod group;
 mod habit;
 mod inside;
@@ -108,6 +109,7 @@ pub use datatypes::Unit;
 pub use departure::{Departure, MOST};
 pub use epochs::Needs;
 pub use gap::{Gap, Instead};
+pub use glance::at_a_glance;
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
 pub use lockstep_api::mpi::{Epoch, Meaning, Mode, Resource, Shape};

@@ -4,7 +4,8 @@ use crate::analysis::{Activity, Place, Polling, Task};
 use crate::apart::set_apart;
 use crate::builds::Renamed;
 use crate::ends::{
-    died_of_a_signal, ends_in_a_crash, is_crash, is_mpi, killed_first, lost_their_launcher, state,
+    died_of_a_signal, ended_well, ends_in_a_crash, is_crash, is_mpi, killed_first,
+    lost_their_launcher, state,
 };
 use crate::message::{Conversation, Membership, State};
 use crate::place::{Moment, open};
@@ -120,12 +121,14 @@ impl Observed {
                 State::Finished => Activity::Finished,
                 State::Ended => Activity::Ended,
             };
+            // `MPI_Abort` may give any status.
+            let may_crash = run.is_mpi || !ended_well(&process.end);
             let task = Task {
                 number: *number,
                 trace: thread.name,
                 end: process.end,
                 crashed: activity == Activity::Ended
-                    && (is_crash(&process.end) || ends_in_a_crash(&stack)),
+                    && (is_crash(&process.end) || may_crash && ends_in_a_crash(&stack)),
                 stack,
                 leaf: polls.is_none().then(|| leaf(run, thread)).flatten(),
                 activity,

@@ -196,6 +196,12 @@ fn meaning(name: &str) -> Option<Meaning> {
     })
 }
 
+/// Whether threads come together in the library function with this linkage name.
+pub(crate) fn gathers(linkage: &str) -> bool {
+    let meaning = meaning(&c_name(linkage));
+    matches!(meaning, Some(Meaning::Barrier | Meaning::Team))
+}
+
 /// The code of a parallel region, as compilers name it.
 fn is_region(name: &str) -> bool {
     name.contains("._omp_fn.") || name.contains(".omp_outlined") || name.contains("omp_outlined.")

@@ -674,12 +674,12 @@ fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
 /// What is said of a run that does not hang; and where it was ended from outside, why MPI may have done that.
 fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String) {
     let progress = facts.progress;
-    let over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
-    let are_over = progress.tasks.values().all(|it| over(it.activity));
+    let is_over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
+    let are_over = progress.tasks.values().all(|it| is_over(it.activity));
     let killed = killed(progress).filter(|_| !are_over);
     let is_killed = killed.is_some();
     let text = match are_over {
-        true => format!("no task hangs: {}", all_finish(progress)),
+        true => over(progress),
         false => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
     };
     let with = |what: String, may_end_it: bool| match is_killed && may_end_it {
@@ -719,6 +719,11 @@ fn killed(progress: &Progress) -> Option<String> {
             finish(some)
         ),
     })
+}
+
+/// What is said of tasks all of which came to their end.
+pub(crate) fn over(progress: &Progress) -> String {
+    format!("no task hangs: {}", all_finish(progress))
 }
 
 /// `all 4 ranks came to their end`; of ranks with other statuses, each status: that is no crash, but worth a word.

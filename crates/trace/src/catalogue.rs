@@ -332,6 +332,17 @@ impl<'a> Catalogue<'a> {
     }
 }
 
+/// The linkage names of the library functions that the image of a plan calls; `None` where it cannot be read.
+pub(crate) fn imports(plans: &Folder, plan: &str) -> Option<Vec<String>> {
+    let file = plans.map(plan).ok()?;
+    let plan = Plan::kept(file.bytes(), check::extend).ok()?;
+    let imported = plan
+        .functions()
+        .filter(|row| row.origin == function::IMPORT);
+    let names = imported.map(|row| String::from_utf8_lossy(row.name).into_owned());
+    Some(names.collect())
+}
+
 /// The file name without path and version: `/usr/lib/libfoo.so.1.2` is `libfoo.so`.
 pub(crate) fn short_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);

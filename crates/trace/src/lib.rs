@@ -44,6 +44,7 @@ mod model;
 mod name;
 mod naming;
 mod open;
+mod outline;
 mod pack;
 mod printable;
 mod recent;
@@ -91,6 +92,7 @@ pub use model::{
 };
 pub use name::{ProcessName, ThreadName, TraceName};
 pub use open::Sealable;
+pub use outline::{Outline, Outlined};
 pub use printable::{is_hidden, printable, printable_but};
 pub use select::{NotASelection, Selection, Selections, in_short, names_in_short, ranges};
 pub use site::Site;

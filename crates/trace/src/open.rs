@@ -125,12 +125,7 @@ impl Sealable {
         mut live: Option<&mut Live>,
         wanted: Option<&[Selection]>,
     ) -> Result<Self, Error> {
-        let root = Folder::open(directory).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => not_a_run(directory, "nothing"),
-            io::ErrorKind::NotADirectory => not_a_run(directory, "a file"),
-            _ => Error::reading(directory, error),
-        })?;
-        let codec = read_marker(&root)?;
+        let (root, codec) = root(directory)?;
         let mut notes = Vec::new();
         let sealed = open_sealed(&root, sealed)?;
         let loaded = match &sealed {
@@ -150,8 +145,7 @@ impl Sealable {
         let plans = optional(&root, "plans", &mut notes);
         let lines = optional(&root, "lines", &mut notes);
 
-        let mut ordered = name(loaded);
-        ordered.sort_by(|a, b| (a.name, &a.loaded.file_name).cmp(&(b.name, &b.loaded.file_name)));
+        let ordered = name(loaded);
         let mut catalogue = Catalogue::new(plans.as_ref(), lines.as_ref());
         let mut processes: Vec<Opened> = ordered
             .into_iter()
@@ -222,8 +216,19 @@ impl Sealable {
     }
 }
 
+/// The run's directory, and what its marker says of the codec.
+pub(crate) fn root(directory: &Path) -> Result<(Folder, Option<Kind>), Error> {
+    let root = Folder::open(directory).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => not_a_run(directory, "nothing"),
+        io::ErrorKind::NotADirectory => not_a_run(directory, "a file"),
+        _ => Error::reading(directory, error),
+    })?;
+    let codec = read_marker(&root)?;
+    Ok((root, codec))
+}
+
 /// Whether everything that was to be opened could be: what was not, for want of descriptors, is not absent.
-fn complete(root: &Folder) -> Result<(), Error> {
+pub(crate) fn complete(root: &Folder) -> Result<(), Error> {
     let refused = root.refused();
     refused.map_or(Ok(()), |(path, shortage)| Err(Error::short(path, shortage)))
 }
@@ -312,20 +317,21 @@ fn read_marker(root: &Folder) -> Result<Option<Kind>, Error> {
 }
 
 /// A process with its name.
-struct Named {
-    name: ProcessName,
+pub(crate) struct Named {
+    pub name: ProcessName,
     rank: Option<u32>,
-    has_successor: bool,
-    loaded: Loaded,
+    pub has_successor: bool,
+    pub loaded: Loaded,
 }
 
 impl Named {
-    fn is_mpi(&self) -> bool {
+    pub fn is_mpi(&self) -> bool {
         self.loaded.file.flags & flag::MPI != 0
     }
 }
 
-fn name(loaded: Vec<Loaded>) -> Vec<Named> {
+/// Their names, and their order.
+pub(crate) fn name(loaded: Vec<Loaded>) -> Vec<Named> {
     let programs: Vec<Program> = loaded
         .iter()
         .map(|process| Program {
@@ -343,19 +349,23 @@ fn name(loaded: Vec<Loaded>) -> Vec<Named> {
         let count = latest.entry(program.process()).or_default();
         *count = program.exec_count.max(*count);
     }
-    naming::name_processes(&programs)
-        .into_iter()
-        .zip(&programs)
-        .zip(loaded)
-        .map(|(((name, rank), program), loaded)| Named {
-            name,
-            rank,
-            has_successor: latest
-                .get(&program.process())
-                .is_some_and(|latest| *latest > program.exec_count),
-            loaded,
-        })
-        .collect()
+    let names = naming::name_processes(&programs);
+    let named =
+        names
+            .into_iter()
+            .zip(&programs)
+            .zip(loaded)
+            .map(|(((name, rank), program), loaded)| Named {
+                name,
+                rank,
+                has_successor: latest
+                    .get(&program.process())
+                    .is_some_and(|latest| *latest > program.exec_count),
+                loaded,
+            });
+    let mut ordered: Vec<Named> = named.collect();
+    ordered.sort_by(|a, b| (a.name, &a.loaded.file_name).cmp(&(b.name, &b.loaded.file_name)));
+    ordered
 }
 
 /// A process whose symbols are known.

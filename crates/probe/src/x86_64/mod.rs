@@ -31,11 +31,13 @@ macro_rules! slow_below {
 }
 
 pub mod arguments;
+pub mod beside;
 pub mod check;
 pub mod every_time;
 pub mod fault;
 pub mod handlers;
 pub mod memory;
+pub mod pending;
 pub mod routines;
 pub mod slow;
 pub mod spawn;

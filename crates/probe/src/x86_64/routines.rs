@@ -49,10 +49,10 @@ pub(super) const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, curso
 pub(super) const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
 pub(super) const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
 pub(super) const TOP: usize = offset_of!(Thread, top);
-const LOSS: usize = offset_of!(Thread, loss);
+pub(super) const LOSS: usize = offset_of!(Thread, loss);
 
 /// A restored frame is looked at in the page of the stack pointer: see [`crate::program`].
-const PAGE: usize = crate::program::PAGE as usize;
+pub(super) const PAGE: usize = crate::program::PAGE as usize;
 
 // Entries of the shadow stack, seen from the pointer behind the top entry.
 pub(super) const ENTRY: usize = ENTRY_SIZE;
@@ -335,10 +335,6 @@ macro_rules! slow_routine {
 }
 
 slow_routine!(
-    /// Record a call that stays open, restore all return addresses.
-    jump, routine::JUMP
-);
-slow_routine!(
     /// As `instant`; the child is silent.
     vfork, routine::VFORK
 );
@@ -369,123 +365,6 @@ slow_routine!(
 slow_routine!(
     /// The dynamic linker's list of images has changed.
     loaded, routine::LOADED
-);
-/// The way of an entry whose inline code cannot go on. A thread that records nothing any more (its file cannot grow) comes
-/// here with every call: that is counted, and no more. Below a frame that is questioned every call of that frame comes here:
-/// recorded in place, as `enter` does, where the frame is there. `$record` does so, with the event's place in rdi, the stub in
-/// rsi, the place behind the top entry in rcx, and the slot in rdx.
-macro_rules! beside_inline {
-    ($(#[$doc:meta])* $name:ident, $kind:expr, [$($record:literal),*], $($constants:tt)*) => {
-        $(#[$doc])*
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            naked_asm!(
-                thread_or!("3f"),
-                "cmp qword ptr [rax + {busy}], -1",
-                "je 2f",
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
-                "lea rdx, [rsp + 48]", // slot
-                // Busy with this very event, or with nothing.
-                "mov rcx, qword ptr [rax + {busy}]",
-                "test rcx, rcx",
-                "jz 4f",
-                "cmp rcx, rdx",
-                "jne 18f",
-                "4:",
-                "mov qword ptr [rax + {busy}], rsp",
-                "mov rcx, qword ptr [rax + {top}]",
-                "cmp qword ptr [rcx - 24], 0",
-                "jne 19f",
-                // The slow way may prove that it is there, so that nobody asks any more.
-                "mov rsi, qword ptr [rcx - 16]",
-                "and esi, {flags}",
-                "cmp esi, {plain}",
-                "je 19f",
-                "mov rsi, qword ptr [rcx - 8]",
-                "cmp rsi, rdx",
-                "jbe 19f",
-                "lea rdi, [rsi + 7]",
-                "xor rdi, rdx",
-                "cmp rdi, {page}",
-                "jae 19f",
-                "mov rsi, qword ptr [rsi]",
-                "cmp rsi, qword ptr [rcx - 32]",
-                "jne 19f",
-                "mov rdi, qword ptr [rax + {cursor}]",
-                "cmp rdi, qword ptr [rax + {limit}]",
-                "jae 19f",
-                "mov rsi, qword ptr [rsp + 40]",
-                "sub rsi, {to_stub}",
-                $($record,)*
-                "add rdi, 8",
-                "mov qword ptr [rax + {cursor}], rdi",
-                "mov qword ptr [rax + {busy}], 0",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "pop rax",
-                "ret",
-                "2:",
-                "mov rax, qword ptr [rax + {loss}]",
-                "lock inc qword ptr [rax]",
-                "pop rax",
-                "ret",
-                "19:",
-                "mov qword ptr [rax + {busy}], 0",
-                "18:",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "3:",
-                "pop rax",
-                "push {kind}",
-                "jmp {slow}",
-                busy = const BUSY, top = const TOP, cursor = const CURSOR, limit = const LIMIT, loss = const LOSS,
-                page = const PAGE, flags = const stub::ALIGNMENT - 1, plain = const block::PLAIN,
-                to_stub = const from::OPEN, kind = const $kind, slow = sym slow, $($constants)*
-            )
-        }
-    };
-}
-
-beside_inline!(
-    /// The slow way of an entry with patched returns.
-    open,
-    routine::OPEN,
-    [
-        // The entry: return address, key, stub.
-        "mov qword ptr [rcx + 8], rdx",
-        "mov rdx, qword ptr [rdx]",
-        "mov qword ptr [rcx], rdx",
-        "mov dword ptr [rdi + 4], edx",
-        "lea rdx, [rsi + {plain}]",
-        "mov qword ptr [rcx + 16], rdx",
-        "add rcx, {entry}",
-        "mov qword ptr [rax + {top}], rcx",
-        // The event: the low half of the return address, then the word that makes it valid.
-        "mov esi, dword ptr [rsi]",
-        "mov dword ptr [rdi], esi"
-    ],
-    entry = const ENTRY,
-);
-beside_inline!(
-    /// The slow way of a leaf's entry.
-    leaf,
-    routine::LEAF,
-    ["movsxd rsi, dword ptr [rsi]", "mov qword ptr [rdi], rsi"],
-);
-slow_routine!(
-    /// The slow way of a patched `ret`.
-    ret, routine::RETURN
-);
-slow_routine!(
-    /// The slow way of a patched tail jump.
-    hand_over, routine::HAND_OVER
 );
 
 /// Distance of the thread-local pointer from the thread pointer, the same in every thread.
@@ -536,11 +415,6 @@ pub const FINISH: u64 = routine::COUNT as u64;
 
 /// Number of the pseudo routine that takes the place of ENTER where return addresses stay.
 pub const ENTER_PLAIN: u64 = routine::COUNT as u64 + 1;
-
-slow_routine!(
-    /// As ENTER, but the return address stays: the return is seen at the thread's next event.
-    enter_plain, ENTER_PLAIN
-);
 
 /// The destructor: a slow routine whose "slot" is its own return address.
 #[unsafe(naked)]

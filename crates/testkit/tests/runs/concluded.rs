@@ -43,6 +43,42 @@ fn how_a_program_without_mpi_ended() {
     check(&amiss, "progress");
 }
 
+/// What the ends of processes tell is what `progress` says; only where they do not tell all, events are read.
+#[test]
+fn what_the_ends_tell_is_what_progress_says() {
+    if !tools::require(&["gcc", "sh"]) {
+        return;
+    }
+    let scratch = Scratch::new("concluded-ends");
+    let family = Recipe::new("c/family.c").build().display().to_string();
+    let plain = |source: &str| vec![Recipe::new(source).build().display().to_string()];
+    let shell = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+    for (words, by_ends) in [
+        (plain("c/leaf_calls.c"), true),
+        (plain("c/unseen_returns.c"), true),
+        (plain("c/short_threads.c"), true),
+        (vec![family, "waits".to_owned()], true),
+        (shell("true; sh -c 'exec true'; (exit 3); true"), false),
+        (shell("true | cat; exec true"), true),
+        (shell("exit 3"), false),
+        (shell("kill -SEGV $$"), false),
+        // Its threads come together.
+        (plain("openmp/sections.c"), false),
+    ] {
+        let recording = record(&scratch, &OPTIONS, &words);
+        let next = match recording.outcome.status {
+            0 => "calls",
+            _ => "progress",
+        };
+        check(&recording, next);
+        let found = recording.json(&["progress", "--at-the-end"]);
+        let whole = recording.json(&["progress"]);
+        assert_eq!(found["verdict"], whole["verdict"], "{words:?}");
+        let is_by_ends = found.get("by_ends_alone").is_some();
+        assert_eq!(is_by_ends, by_ends, "{words:?}: {found:#}");
+    }
+}
+
 #[test]
 fn an_answer_that_takes_too_long_is_left_to_the_next_command() {
     let scratch = Scratch::new("concluded-late");

@@ -82,6 +82,27 @@ fn handlers_that_jump() {
     }
 }
 
+/// Signals land where the return of a call is found that nobody saw, too.
+#[test]
+fn calls_whose_returns_nobody_sees() {
+    for level in ["-O0", "-O2"] {
+        let recipe = Recipe::new("c/signal_storm.c").flags(&["-DUNWINDS", level]);
+        for kind in ["plain", "alternate", "jump"] {
+            let hazard = Hazard::new(&recipe).arguments(&[kind]);
+            let Some(unharmed) = hazard.unharmed() else {
+                continue;
+            };
+            let (leaves, work) = (unharmed.calls("leaf"), unharmed.calls("strlen"));
+            assert!(leaves as u64 + unharmed.lost() >= 8191, "{leaves} leaves");
+            assert!(work as u64 + unharmed.lost() >= 8191, "{work} calls");
+            let inferred = unharmed.run.processes[0].threads[0].inferred;
+            assert!(inferred >= work as u64, "{inferred} of {work} calls");
+            let depths = unharmed.depths("__sigsetjmp");
+            assert!(depths.len() <= 1, "{kind} {level}: {depths:?}");
+        }
+    }
+}
+
 /// The handler finds the program's own addresses, and the program goes on where it says.
 #[test]
 fn faults_in_moved_instructions() {

@@ -172,6 +172,18 @@ fn c_programs() {
     }
 }
 
+/// In a program that may unwind its stack by itself no return of a library call is seen: each is found where it was all the same.
+#[test]
+fn returns_that_nobody_sees() {
+    for compiler in ["gcc", "clang"] {
+        for level in LEVELS {
+            let recipe = Recipe::new("c/unseen_returns.c");
+            check(&recipe.compiler(compiler).flag(level));
+        }
+    }
+    check_stripped(&Recipe::new("c/unseen_returns.c").flag("-O2"));
+}
+
 #[test]
 fn cpp_programs() {
     for source in [
