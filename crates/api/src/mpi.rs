@@ -17,7 +17,7 @@ mod meaning;
 mod parameter;
 mod rows;
 
-pub use function::{Function, Language, functions, is_called_by_programs, meaning};
+pub use function::{Function, Language, functions, is_called_by_programs, is_mpi, meaning};
 pub use meaning::{
     Access, Constructor, Counts, Does, Epoch, FileUse, Form, Grouping, Making, Meaning, Memory,
     Mode, Part, Partitions, Resource, Scope, SendBuffer, Shape,

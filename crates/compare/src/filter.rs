@@ -1,7 +1,8 @@
 //! Which functions count: the filters by name, the papers' spelling of them, and their test.
 
 use crate::Error;
-use lockstep_trace::c_name;
+use lockstep_trace::threads::{self, Does, Lock};
+use lockstep_trace::{c_name, mpi};
 use regex::Regex;
 use std::fmt;
 
@@ -29,7 +30,8 @@ pub enum FilterName {
 
 use FilterName as F;
 
-/// Filter, its name, the papers' name, and its regular expression on the function's name in C spelling.
+/// Filter, its name, the papers' name, and its regular expression on the function's name in C spelling; empty if it goes by
+/// something else.
 const TABLE: [(FilterName, &str, &str, &str); 15] = [
     (F::Mpi, "mpi", "mpi", r"^MPI_"),
     (
@@ -44,36 +46,11 @@ const TABLE: [(FilterName, &str, &str, &str); 15] = [
         "mpiint",
         r"^(ompi|opal|orte|prte|mca|pmix|ucp|uct|fi)_",
     ),
-    (
-        F::MpiCollectives,
-        "mpi-collectives",
-        "mpicol",
-        r"(?i)^mpi_i?(barrier|bcast|reduce|allreduce|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|scan|exscan|reduce_scatter(_block)?|neighbor_\w+)(_init)?$",
-    ),
-    (
-        F::MpiP2p,
-        "mpi-p2p",
-        "mpisr",
-        r"(?i)^mpi_(i?[bsr]?send|i?m?recv|i?sendrecv(_replace)?|i?m?probe|(wait|test)(all|any|some)?|start(all)?)(_init)?$",
-    ),
-    (
-        F::Omp,
-        "omp",
-        "ompall",
-        r"^(GOMP_|omp_|__kmpc_|kmp_)|\._omp_fn\.|\.omp_outlined",
-    ),
-    (
-        F::OmpCritical,
-        "omp-critical",
-        "ompcrit",
-        r"^(GOMP_critical_|__kmpc_(end_)?critical)",
-    ),
-    (
-        F::OmpMutex,
-        "omp-mutex",
-        "ompmutex",
-        r"^(omp_(set|unset|test|init|destroy)_(nest_)?lock|__kmpc_.*lock|gomp_mutex_)",
-    ),
+    (F::MpiCollectives, "mpi-collectives", "mpicol", ""),
+    (F::MpiP2p, "mpi-p2p", "mpisr", ""),
+    (F::Omp, "omp", "ompall", ""),
+    (F::OmpCritical, "omp-critical", "ompcrit", ""),
+    (F::OmpMutex, "omp-mutex", "ompmutex", ""),
     (
         F::Memory,
         "memory",
@@ -90,13 +67,57 @@ const TABLE: [(FilterName, &str, &str, &str); 15] = [
         F::Poll,
         "poll",
         "poll",
-        r"(?i)^(__)?(p?poll|e?poll_(create1?|ctl|p?wait2?)|p?select|sched_yield|pthread_yield)$|poll|progress|yield",
+        r"(?i)^(__)?p?select$|poll|progress|yield",
     ),
     (F::String, "string", "str", r"^(str|wcs|index)"),
     (F::Plt, "plt", "plt", r"@plt$"),
     (F::Custom, "custom", "cust", ""),
     (F::Everything, "everything", "incEveryth", ""),
 ];
+
+/// The filters that keep a function for what it means, as bits.
+fn meant(name: &str) -> u16 {
+    use mpi::Does as Mpi;
+    let call = threads::meaning(name);
+    let is_lock = |wanted: fn(Lock) -> bool| match call.does {
+        Does::Take(lock) | Does::Give(lock) => wanted(lock),
+        _ => false,
+    };
+    let is_own = |it| matches!(it, Lock::OpenMp | Lock::OpenMpNest | Lock::Mutex);
+    // Not what stands between a program and MPI.
+    let message = match mpi::is_called_by_programs(name.as_bytes()) {
+        true => mpi::meaning(name).does,
+        false => Mpi::Other,
+    };
+    let is_message = matches!(
+        message,
+        Mpi::Send(_)
+            | Mpi::Receive
+            | Mpi::SendReceive
+            | Mpi::Replace
+            | Mpi::Probe
+            | Mpi::MatchedProbe
+            | Mpi::MatchedReceive
+            | Mpi::Wait(_)
+            | Mpi::Test(_)
+            | Mpi::Start(_)
+    );
+    let kept = [
+        (F::MpiCollectives, matches!(message, Mpi::Collective(..))),
+        (F::MpiP2p, is_message),
+        (
+            F::Omp,
+            call.is_openmp() || threads::outlined(name).is_some(),
+        ),
+        (F::OmpCritical, is_lock(Lock::is_critical)),
+        (
+            F::OmpMutex,
+            call.is_openmp() && (call.does == Does::Object || is_lock(is_own)),
+        ),
+    ];
+    let kept = kept.iter().filter(|it| it.1);
+    kept.fold(0, |bits, it| bits | it.0.bit())
+}
 
 /// Images that make up an MPI library, for [`FilterName::MpiInternal`].
 const MPI_IMAGES: &str = r"^(lib)?(mpi|mpich|mpicxx|mpifort|pmpi|open-pal|open-rte|openmpi|prrte|pmix|ucp|uct|ucs|ucm|fabric|psm2|mca_)";
@@ -309,7 +330,7 @@ impl Groups {
         {
             return 0;
         }
-        let mut bits = FilterName::Everything.bit();
+        let mut bits = FilterName::Everything.bit() | meant(&name);
         for (filter, regex) in &self.patterns {
             let subject = if *filter == FilterName::Plt {
                 recorded
