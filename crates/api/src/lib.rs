@@ -12,4 +12,5 @@
 #![forbid(unsafe_code)]
 
 pub mod mpi;
+pub mod threads;
 pub mod waits;

@@ -18,7 +18,9 @@ mod parameter;
 pub mod predefined;
 mod rows;
 
-pub use function::{Function, Language, chapters, functions, is_called_by_programs, meaning};
+pub use function::{
+    Function, Language, chapters, functions, is_called_by_programs, is_mpi, meaning,
+};
 pub use meaning::{
     Access, Constructor, Counts, Does, Epoch, FileUse, Form, Grouping, Making, Meaning, Memory,
     Mode, Part, Partitions, Resource, Scope, SendBuffer, Shape,

@@ -4,6 +4,7 @@ use crate::build::Builder;
 use crate::function::{Function, FunctionKey, Functions};
 use crate::node::{Item, Label, NO_SHAPE, Node, NodeId, Nodes, Shape, Shapes, own};
 use lockstep_loops::{Bodies, BodyId, Key, Names};
+use lockstep_trace::threads::Meaning;
 use lockstep_trace::{FunctionId, Process, Run, Thread, TraceName, in_short};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -421,6 +422,21 @@ impl Forest {
     #[must_use]
     pub fn function(&self, key: FunctionKey) -> &Function {
         &self.functions.list()[key.0 as usize]
+    }
+
+    /// What each function does to other threads and processes, by its name: looked up once.
+    #[must_use]
+    pub fn meanings(&self) -> &[Meaning] {
+        self.functions.meanings()
+    }
+
+    /// That of a function.
+    ///
+    /// # Panics
+    /// If `key` is of another forest.
+    #[must_use]
+    pub fn meaning(&self, key: FunctionKey) -> Meaning {
+        self.meanings()[key.0 as usize]
     }
 
     /// Number of nodes.

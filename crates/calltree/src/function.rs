@@ -1,6 +1,7 @@
 //! Functions, across processes and runs.
 
 use lockstep_loops::Hasher128;
+use lockstep_trace::threads::{self, Meaning};
 use std::collections::HashMap;
 
 /// A function, as an index into [`crate::Forest::functions`].
@@ -26,6 +27,7 @@ pub struct Function {
 pub(crate) struct Functions {
     list: Vec<Function>,
     hashes: Vec<u128>,
+    meanings: Vec<Meaning>,
     by_identity: HashMap<(String, String), FunctionKey>,
 }
 
@@ -39,6 +41,11 @@ impl Functions {
         self.hashes[key.0 as usize]
     }
 
+    /// What each does to other threads and processes, by its name.
+    pub fn meanings(&self) -> &[Meaning] {
+        &self.meanings
+    }
+
     pub fn intern(&mut self, function: Function) -> FunctionKey {
         let identity = (function.image.clone(), function.linkage.clone());
         if let Some(key) = self.by_identity.get(&identity) {
@@ -49,6 +56,7 @@ impl Functions {
         hasher.bytes(function.linkage.as_bytes());
         let key = FunctionKey(self.list.len() as u32);
         self.hashes.push(hasher.finish());
+        self.meanings.push(threads::meaning(&function.name));
         self.list.push(function);
         self.by_identity.insert(identity, key);
         key

@@ -17,10 +17,12 @@ use crate::normality::tree_calls;
 use crate::sequence::{Lens, Trees};
 use lockstep_calltree::{FunctionKey, NodeId};
 use lockstep_trace::Run;
+use lockstep_trace::threads::{self, Does};
 use regex::Regex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 mod contained;
 mod elsewhere;
@@ -32,15 +34,22 @@ pub(crate) use names::Names;
 use reached::{Beside, Code};
 
 /// Library functions that compilers expand, move and call by themselves.
-const EXPANDED: &str = r"(?x)
+static EXPANDED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?x)
     ^(mem(cpy|move|set|cmp|chr|pcpy) | str(n?len|n?cpy|n?cat|n?cmp|r?chr|p?brk|c?spn|str|dup) | l*abs | malloc | free | realloc
-    | (is|to)(alnum|alpha|digit|lower|upper|print|punct|space|xdigit) | __ctype_\w+ | __errno_location | __tls_get_addr | pthread_self
+    | (is|to)(alnum|alpha|digit|lower|upper|print|punct|space|xdigit) | __ctype_\w+ | __errno_location | __tls_get_addr
     | (a?(sin|cos|tan)h?|atan2|sincos|sqrt|cbrt|hypot|pow|powi|exp|exp2|expm1|log|log2|log10|log1p|floor|ceil|trunc|fabs|fmax|fmin|fmod|fma|l*round|l*rint
       |nearbyint|copysign|remainder|erfc?|[lt]gamma|frexp|ldexp|scalbl?n|modf)[fl]?
-    | omp_get_(thread_num|num_threads|max_threads)
     | _gfortran_(internal_(un)?pack|string_\w+|compare_string|concat_string|size\w*|reshape\w*|matmul\w*|spread\w*)
     | __(mul|div)[sdx]c3 | __powi[sd]f2 | __cxa_atexit | __stack_chk_fail | __fentry__ )$
-  | ^(std|__gnu_cxx|__cxxabiv1):: | ^(void\ |[\w:]+\ )?operator\ (new|delete) | ^_ZN?K?S";
+  | ^(std|__gnu_cxx|__cxxabiv1):: | ^(void\ |[\w:]+\ )?operator\ (new|delete) | ^_ZN?K?S").ok()
+});
+
+/// Whether a function is one of them, or asks for what stays as it is (`omp_get_thread_num`).
+fn is_expanded(name: &str) -> bool {
+    let is_known = |known: &Regex| known.is_match(name);
+    threads::meaning(name).does == Does::Query || EXPANDED.as_ref().is_some_and(is_known)
+}
 
 /// What is not compared of two builds of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -172,15 +181,10 @@ fn projected(trees: &mut Trees, options: &Options) -> Vec<Vec<NodeId>> {
 
 /// Functions that compilers may inline or expand.
 fn inlinable(trees: &Trees) -> Vec<bool> {
-    let expanded = Regex::new(EXPANDED).ok();
     let functions = trees.forest.functions().iter();
-    let is = |it: &lockstep_calltree::Function| {
-        !it.imported && it.name != "main"
-            || expanded
-                .as_ref()
-                .is_some_and(|known| known.is_match(&it.name))
-    };
-    functions.map(is).collect()
+    functions
+        .map(|it| !it.imported && it.name != "main" || is_expanded(&it.name))
+        .collect()
 }
 
 /// Who calls whom in some trees.

@@ -1,8 +1,8 @@
 //! Which functions count: the filters by name, the papers' spelling of them, and their test.
 
 use crate::Error;
-use lockstep_trace::c_name;
-use lockstep_trace::mpi::{self, Does};
+use lockstep_trace::threads::{self, Does, Lock};
+use lockstep_trace::{c_name, mpi};
 use regex::Regex;
 use std::fmt;
 
@@ -30,8 +30,8 @@ pub enum FilterName {
 
 use FilterName as F;
 
-/// Filter, its name, the papers' name, and its regular expression on the function's name in C spelling; none where [`group`]
-/// decides.
+/// Filter, its name, the papers' name, and its regular expression on the function's name in C spelling; empty if it goes by
+/// something else.
 const TABLE: [(FilterName, &str, &str, &str); 15] = [
     (F::Mpi, "mpi", "mpi", r"^MPI_"),
     (
@@ -48,24 +48,9 @@ const TABLE: [(FilterName, &str, &str, &str); 15] = [
     ),
     (F::MpiCollectives, "mpi-collectives", "mpicol", ""),
     (F::MpiP2p, "mpi-p2p", "mpisr", ""),
-    (
-        F::Omp,
-        "omp",
-        "ompall",
-        r"^(GOMP_|omp_|__kmpc_|kmp_)|\._omp_fn\.|\.omp_outlined",
-    ),
-    (
-        F::OmpCritical,
-        "omp-critical",
-        "ompcrit",
-        r"^(GOMP_critical_|__kmpc_(end_)?critical)",
-    ),
-    (
-        F::OmpMutex,
-        "omp-mutex",
-        "ompmutex",
-        r"^(omp_(set|unset|test|init|destroy)_(nest_)?lock|__kmpc_.*lock|gomp_mutex_)",
-    ),
+    (F::Omp, "omp", "ompall", ""),
+    (F::OmpCritical, "omp-critical", "ompcrit", ""),
+    (F::OmpMutex, "omp-mutex", "ompmutex", ""),
     (
         F::Memory,
         "memory",
@@ -82,7 +67,7 @@ const TABLE: [(FilterName, &str, &str, &str); 15] = [
         F::Poll,
         "poll",
         "poll",
-        r"(?i)^(__)?(p?poll|e?poll_(create1?|ctl|p?wait2?)|p?select|sched_yield|pthread_yield)$|poll|progress|yield",
+        r"(?i)^(__)?p?select$|poll|progress|yield",
     ),
     (F::String, "string", "str", r"^(str|wcs|index)"),
     (F::Plt, "plt", "plt", r"@plt$"),
@@ -90,18 +75,42 @@ const TABLE: [(FilterName, &str, &str, &str); 15] = [
     (F::Everything, "everything", "incEveryth", ""),
 ];
 
-/// Which of the two groups of MPI a function belongs to, by its name in C spelling.
-fn group(name: &str) -> Option<FilterName> {
-    let meaning = mpi::meaning(name);
-    let speaks = meaning.sends() || meaning.receives();
-    match meaning.does {
-        _ if !mpi::is_called_by_programs(name.as_bytes()) => None,
-        Does::Collective(..) => Some(F::MpiCollectives),
-        Does::Wait(_) | Does::Test(_) | Does::Start(_) | Does::Ready(_) | Does::Arrived => {
-            Some(F::MpiP2p)
-        }
-        _ => speaks.then_some(F::MpiP2p),
-    }
+/// The filters that keep a function for what it means, as bits.
+fn meant(name: &str) -> u16 {
+    use mpi::Does as Mpi;
+    let call = threads::meaning(name);
+    let is_lock = |wanted: fn(Lock) -> bool| match call.does {
+        Does::Take(lock) | Does::Give(lock) => wanted(lock),
+        _ => false,
+    };
+    let is_own = |it| matches!(it, Lock::OpenMp | Lock::OpenMpNest | Lock::Mutex);
+    // Not what stands between a program and MPI.
+    let of_mpi = match mpi::is_called_by_programs(name.as_bytes()) {
+        true => mpi::meaning(name),
+        false => mpi::Meaning::UNKNOWN,
+    };
+    let is_message = match of_mpi.does {
+        Mpi::Wait(_) | Mpi::Test(_) | Mpi::Start(_) | Mpi::Ready(_) | Mpi::Arrived => true,
+        _ => of_mpi.sends() || of_mpi.receives(),
+    };
+    let kept = [
+        (
+            F::MpiCollectives,
+            matches!(of_mpi.does, Mpi::Collective(..)),
+        ),
+        (F::MpiP2p, is_message),
+        (
+            F::Omp,
+            call.is_openmp() || threads::outlined(name).is_some(),
+        ),
+        (F::OmpCritical, is_lock(Lock::is_critical)),
+        (
+            F::OmpMutex,
+            call.is_openmp() && (call.does == Does::Object || is_lock(is_own)),
+        ),
+    ];
+    let kept = kept.iter().filter(|it| it.1);
+    kept.fold(0, |bits, it| bits | it.0.bit())
 }
 
 /// Images that make up an MPI library, for [`FilterName::MpiInternal`].
@@ -315,7 +324,7 @@ impl Groups {
         {
             return 0;
         }
-        let mut bits = FilterName::Everything.bit() | group(&name).map_or(0, FilterName::bit);
+        let mut bits = FilterName::Everything.bit() | meant(&name);
         for (filter, regex) in &self.patterns {
             let subject = if *filter == FilterName::Plt {
                 recorded
@@ -442,7 +451,7 @@ mod tests {
         let mut younger = Vec::new();
         for name in forms.filter(|it| mpi::Function::of(it.as_bytes()).is_some()) {
             for (filter, pattern) in &papers {
-                match (group(&name) == Some(*filter), pattern.is_match(&name)) {
+                match (meant(&name) & filter.bit() != 0, pattern.is_match(&name)) {
                     (true, false) => younger.push(name.clone()),
                     (is_kept, is_meant) => assert_eq!(is_kept, is_meant, "{name}"),
                 }

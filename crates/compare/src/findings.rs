@@ -14,7 +14,7 @@ use crate::teams::Teams;
 use crate::{Divergence, DivergenceKind, Options, sweep};
 use lockstep_calltree::{Forest, NodeId, Projection, Trace};
 use lockstep_loops::{BodyId, Names};
-use lockstep_trace::{FunctionId, Run, ThreadName, TraceName};
+use lockstep_trace::{Run, ThreadName, TraceName};
 use regex::Regex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -119,11 +119,7 @@ pub(crate) fn findings(
         let ends = trees.cut(last, name).is_some_and(|cut| cut.ends);
         let stuck = thread
             .filter(|_| !ends)
-            .and_then(|thread| thread.open.last())
-            .map(|frame| Stuck {
-                function: name_of(runs, frame.function),
-                line: frame.called_at.clone(),
-            });
+            .and_then(|thread| Some(Stuck::of(runs.last()?, thread.open.last()?)));
         let events = trees.forest.node(found.normal.root).events.max(1);
         findings.push(Finding {
             changes: Vec::new(),
@@ -157,12 +153,6 @@ fn is_within(trees: &Trees, place: usize, event: u64, call: u64) -> bool {
         (None, None) => call == event,
         _ => false,
     }
-}
-
-fn name_of(runs: &[&Run], function: FunctionId) -> String {
-    let functions = runs.last().map(|run| &run.functions);
-    let function = functions.and_then(|functions| functions.get(function.0 as usize));
-    function.map_or_else(|| "?".to_owned(), |function| function.name.clone())
 }
 
 /// Looks up the line of a divergence in the last run.

@@ -11,13 +11,11 @@
 //! ```
 
 use crate::timing::is_timing;
+use lockstep_trace::threads::{self, Does, Event};
 use lockstep_trace::{brief, c_name, fold_long, fold_templates, is_standard};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
-
-/// How a future waits, if it does at all.
-const FUTEX: [&str; 2] = ["std::__atomic_futex", "_ZNSt22__atomic_futex"];
 
 /// Calls that move memory about, or read it.
 static MEMORY: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -28,19 +26,13 @@ static MEMORY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What it does that is more than its own affair.
-static THROWS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^std::(__throw_|terminate|rethrow|unexpected)").ok());
-
-/// Whether a call of it inside of another of them is told.
+/// Whether a call of it inside of another of them is told: what throws, and what waits, but for how a future does.
 pub(crate) fn is_shown(name: &str) -> bool {
-    let is = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|it| it.is_match(name));
-    match is_standard(name) {
-        true => {
-            let is_futex = FUTEX.iter().any(|prefix| name.starts_with(prefix));
-            is(&THROWS) || (is_timing(name) && !is_futex)
-        }
-        false => !is(&MEMORY),
+    match (is_standard(name), threads::meaning(name).does) {
+        (true, Does::Fail) => true,
+        (true, Does::Await(Event::Word)) => false,
+        (true, _) => is_timing(name),
+        (false, _) => !MEMORY.as_ref().is_some_and(|it| it.is_match(name)),
     }
 }
 
@@ -127,7 +119,7 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(told(name), expected);
         }
-        assert!(MEMORY.is_some() && THROWS.is_some());
+        assert!(MEMORY.is_some());
         assert!(is_shown("pthread_mutex_lock") && is_shown("std::__throw_bad_alloc()"));
         assert!(
             !is_shown("operator delete(void*, unsigned long)")

@@ -9,7 +9,8 @@ use crate::sequence::Trees;
 use crate::sweep::Pair;
 use crate::totals::Change;
 use crate::{Divergence, DivergenceKind, ObjectName};
-use lockstep_trace::{ProcessName, Run, SourceLine, ThreadName, TraceName};
+use lockstep_trace::threads::{self, Does, Meaning};
+use lockstep_trace::{Frame, ProcessName, Run, SourceLine, ThreadName, TraceName, mpi};
 use serde::Serialize;
 use std::cmp::Reverse;
 
@@ -139,19 +140,30 @@ impl Reason {
 /// An open call.
 pub(crate) struct Stuck {
     pub(crate) function: String,
+    /// What it does.
+    pub(crate) meaning: Meaning,
     /// Where it was called, if known.
     pub(crate) line: Option<SourceLine>,
 }
 
 impl Stuck {
+    /// The call that a thread is in.
+    pub(crate) fn of(run: &Run, frame: &Frame) -> Self {
+        let function = run.function(frame.function);
+        Self {
+            function: function.name.clone(),
+            meaning: match function.imported {
+                true => threads::guess(&function.name),
+                false => threads::meaning(&function.name),
+            },
+            line: frame.called_at.clone(),
+        }
+    }
+
     /// Whether it is a call that waits for others.
     fn waits(&self) -> bool {
-        let name = self.function.as_str();
-        const WAIT: [&str; 10] = [
-            "MPI_", "PMPI_", "mpi_", "GOMP_", "__kmpc_", "omp_", "pthread_", "sem_", "futex",
-            "gomp_",
-        ];
-        WAIT.iter().any(|prefix| name.starts_with(prefix)) || name.contains("wait")
+        let it = self.meaning;
+        it.waits_for_others() || it.is_openmp() || mpi::is_mpi(self.function.as_bytes())
     }
 }
 
@@ -319,7 +331,7 @@ impl Finding {
     /// Whether it only waits for another thread's end, which then never came.
     pub(crate) fn joins(&self) -> bool {
         let stuck = self.stuck.as_ref();
-        self.reason == Reason::EndsEarly && stuck.is_some_and(|it| it.function.contains("join"))
+        self.reason == Reason::EndsEarly && stuck.is_some_and(|it| it.meaning.does == Does::Join)
     }
 
     /// Whether its last call is one that waits for others.

@@ -6,146 +6,67 @@
 
 use crate::divergence::usual;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_trace::threads::{self, Does, Meaning, Tasks};
 use lockstep_trace::{c_name, mpi};
-use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::LazyLock;
-
-/// Calls after which it is a matter of timing what their caller does; besides, those of [`mpi::Meaning::asks`] and
-/// [`mpi::Meaning::waits_for_any`].
-const TIMING: &str = r"(?x)
-    ^(__)?pthread_(mutex_\w*lock|cond_(timed|clock)?wait|barrier_wait|spin_\w*lock|rwlock_\w*(rd|wr)lock|once|yield)$
-  | ^(mtx_(try|timed)?lock|cnd_(timed)?wait|sem_\w*wait|sched_yield|(clock_)?nanosleep|usleep|sleep|thrd_(yield|sleep))$
-  | ^std::this_thread::(yield\(|sleep_(for|until)<)
-  | ^(p?poll|p?select|epoll_p?wait2?|futex)$
-  | ^std::(condition_variable|mutex|recursive_mutex|timed_mutex)\w*::\w*(wait|lock) | ^std::__atomic_futex_unsigned(_base::|<.*>::_M_load_and_test)
-  | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::((lock_guard|unique_lock|scoped_lock|shared_lock)\(.|(try_)?lock\w*(\(|$))
-  | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$) | ^std::__future_base::_State_baseV2::_M_break_promise(\(|$)
-  | ^std::(__)?(shared|weak)_(ptr|count)<.*>::(_M_)?(unique|use_count|get_use_count|expired)\(
-  | ^GOMP_(critical_(name_)?start|atomic_start|single_\w*start|sections\w*_(start|next)|task\w*|barrier_cancel|loop_(\w*_)?(dynamic|guided|runtime)(_\w+)?)$
-  | ^GOMP_loop_ull_(\w*_)?(dynamic|guided|runtime)(_\w+)?$ | ^GOMP_(parallel_loop|loop)_\w*(dynamic|guided|runtime)\w*$
-  | ^omp_(set|test)_(nest_)?lock$
-  | ^__kmpc_(critical|single|master|dispatch_\w+|omp_task\w*|(set|test)_(nest_)?lock|reduce\w*)\w*$";
-
-/// Calls that are there or not by timing alone: made only while something is not ready yet, or by who comes last (he who drops the last of
-/// several references ends what they refer to; who ends a task while its future is still there offers to break its promise).
-const PAUSE: &str = r"(?x)
-    ^((__)?pthread_(cond_(timed|clock)?wait|yield)|cnd_(timed)?wait|sched_yield|thrd_yield|(clock_)?nanosleep|usleep)$
-  | ^std::this_thread::(yield\(|sleep_(for|until)<)
-  | ^std::condition_variable\w*::\w*wait | ^std::__atomic_futex_unsigned(_base::|<.*>::_M_load_and_test)
-  | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$) | ^std::__future_base::_State_baseV2::_M_break_promise(\(|$)";
-
-/// Calls that make room in a queue, or not, by how far those who take from it have come; and that end a task of which a future
-/// may be there still, or not. What they do for it is timing, too.
-const MAKES_ROOM: &str = r"(?x)
-    ^std::(__\w+::)?deque<.*>::(_M_reallocate_map|__add_(back|front)_capacity)(\(|$)
-  | ^std::packaged_task<.*>::~packaged_task(\(|$)";
 
 /// Events of a call that may be a mere question, at the most.
 const QUESTION: u64 = 64;
 
-/// Calls in which a thread runs tasks that somebody made.
-const RUNS_TASKS: &str = r"(?x)
-    ^GOMP_(task|taskwait|taskwait_depend|taskyield|taskgroup_end|taskloop\w*|barrier)$
-  | ^__kmpc_(omp_task\w*|end_taskgroup|barrier)$";
-
-/// Calls that give a thread its next piece of a work that a team shares.
-const TAKES_WORK: &str = r"(?x)
-    ^GOMP_(sections\w*_(start|next)|loop_(ull_)?(\w*_)?(dynamic|guided|runtime)(_\w+)?)$
-  | ^GOMP_parallel_loop_\w*(dynamic|guided|runtime)\w*$ | ^__kmpc_dispatch_\w+$";
-
-/// Calls that end with a barrier, in which tasks may be run behind whatever else they call.
-const ENDS_WITH_TASKS: &str = r"^(GOMP_(parallel\w*|loop_end|sections_end)|__kmpc_fork_call)$";
-
-/// Those of them that begin with a region.
-const BEGINS_REGION: &str = r"^(GOMP_parallel\w*|__kmpc_fork_call)$";
-
-/// Calls that make tasks.
-const MAKES_TASKS: &str = r"^(GOMP_task(loop\w*)?|__kmpc_omp_task(_alloc|_with_deps)?)$";
-
-/// What compilers call the bodies of regions and tasks.
-const OUTLINED: &str = r"(\._omp_fn\.\d+|^\.omp_(task_entry|outlined)\.\S*|\.omp_outlined\S*)$";
-
-/// What a name says of a function: the places of these patterns in [`KNOWN`].
+/// What a name says of a function.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
-    Timing,
-    Pause,
-    MakesRoom,
-    RunsTasks,
-    TakesWork,
-    EndsWithTasks,
-    BeginsRegion,
-    MakesTasks,
-    Outlined,
+struct Named {
+    meaning: Meaning,
+    /// Whether it is a matter of timing what its caller does afterwards.
+    is_timed: bool,
+    /// Whether it is the body of a region or of a task.
+    is_outlined: bool,
 }
 
-/// The patterns, in the order of [`Kind`]. Compiled once: several timings are looked for in each comparison.
-static KNOWN: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
-    let patterns = [
-        TIMING,
-        PAUSE,
-        MAKES_ROOM,
-        RUNS_TASKS,
-        TAKES_WORK,
-        ENDS_WITH_TASKS,
-        BEGINS_REGION,
-        MAKES_TASKS,
-        OUTLINED,
-    ];
-    RegexSet::new(patterns).ok()
-});
+impl Named {
+    fn of(name: &str, meaning: Meaning) -> Self {
+        let of_mpi = mpi::meaning(&c_name(name));
+        Self {
+            meaning,
+            is_timed: meaning.is_timed() || of_mpi.asks() || of_mpi.waits_for_any(),
+            is_outlined: threads::outlined(name).is_some(),
+        }
+    }
 
-/// The kinds that a function of this name is of, a bit each.
-fn kinds(name: &str) -> u16 {
-    let found = KNOWN.as_ref().map(|known| known.matches(name));
-    let meaning = mpi::meaning(name);
-    let is_timing = meaning.asks() || meaning.waits_for_any();
-    let kinds = found
-        .iter()
-        .flatten()
-        .chain(is_timing.then_some(Kind::Timing as usize));
-    kinds.fold(0, |bits, kind| bits | 1 << kind)
+    fn makes_room(&self) -> bool {
+        self.meaning.does == Does::MakeRoom
+    }
+
+    fn begins_region(&self) -> bool {
+        matches!(self.meaning.does, Does::Region { .. })
+    }
 }
 
-/// For each function of a forest the kinds that it is of, a bit each.
-struct Kinds(Vec<u16>);
+/// For each function of a forest what its name says.
+struct Kinds(Vec<Named>);
 
 impl Kinds {
     fn of(forest: &Forest) -> Self {
-        let functions = forest.functions().iter();
-        Self(
-            functions
-                .map(|it| kinds(&it.name) | kinds(&c_name(&it.name)))
-                .collect(),
-        )
+        let functions = forest.functions().iter().zip(forest.meanings());
+        let named = functions.map(|(it, meaning)| Named::of(&it.name, *meaning));
+        Self(named.collect())
     }
 
-    fn is(&self, function: FunctionKey, kind: Kind) -> bool {
-        let bits = self.0.get(function.0 as usize);
-        bits.is_some_and(|bits| bits & 1 << kind as u16 != 0)
+    fn is(&self, function: FunctionKey, kind: impl Fn(&Named) -> bool) -> bool {
+        self.0.get(function.0 as usize).is_some_and(kind)
     }
 
     /// The functions of a kind.
-    fn all(&self, kind: Kind) -> FxHashSet<FunctionKey> {
+    fn all(&self, kind: impl Fn(&Named) -> bool) -> FxHashSet<FunctionKey> {
         let each = (0..self.0.len() as u32).map(FunctionKey);
-        each.filter(|it| self.is(*it, kind)).collect()
+        each.filter(|it| self.is(*it, &kind)).collect()
     }
 }
 
 /// Whether a function is one after whose calls, or by whose calls, something is a matter of timing.
 pub(crate) fn is_timing(name: &str) -> bool {
-    const KINDS: [Kind; 3] = [Kind::Timing, Kind::Pause, Kind::MakesRoom];
-    let kinds = kinds(name);
-    KINDS.iter().any(|it| kinds & 1 << *it as u16 != 0)
-}
-
-/// Whether a function is called or not by timing alone.
-pub(crate) fn is_pause(name: &str) -> bool {
-    let kinds = kinds(name);
-    [Kind::Pause, Kind::MakesRoom]
-        .iter()
-        .any(|it| kinds & 1 << *it as u16 != 0)
+    let named = Named::of(name, threads::meaning(name));
+    named.is_timed || named.makes_room()
 }
 
 /// What the functions of some trees do by timing.
@@ -177,8 +98,7 @@ impl Timing {
     /// From the trees below these roots. O(nodes).
     pub(crate) fn of(forest: &Forest, roots: &[NodeId]) -> Self {
         let kinds = Kinds::of(forest);
-        let is_timing =
-            |it: FunctionKey| kinds.is(it, Kind::Timing) || kinds.is(it, Kind::MakesRoom);
+        let is_timing = |it: FunctionKey| kinds.is(it, |it| it.is_timed || it.makes_room());
         if !(0..kinds.0.len() as u32).any(|it| is_timing(FunctionKey(it))) {
             return Self::default();
         }
@@ -197,7 +117,7 @@ impl Timing {
                 && callees[&function].iter().all(|callee| is_leaf(*callee))
         };
         // What begins a region calls its body, whatever that waits for: which one it is, the program says.
-        let begins = kinds.all(Kind::BeginsRegion);
+        let begins = kinds.all(Named::begins_region);
         let is_through =
             |function: &FunctionKey| !begins.contains(function) && calls(function, &is_small);
         let mut waits: FxHashSet<FunctionKey> = (callees.keys().copied())
@@ -205,16 +125,16 @@ impl Timing {
             .filter(|function| !is_leaf(*function))
             .collect();
         let through = waits.difference(&direct).copied().collect();
-        let mut runs_tasks = kinds.all(Kind::RunsTasks);
+        let mut runs_tasks = kinds.all(|it| it.meaning.runs_tasks());
         let (tasks, regions) = outlined(forest, roots, &callees, &runs_tasks, &kinds);
         if tasks.is_empty() {
             runs_tasks.clear();
         } else {
-            runs_tasks.extend(kinds.all(Kind::EndsWithTasks));
+            runs_tasks.extend(kinds.all(|it| it.meaning.ends_with_barrier()));
             waits.extend(&runs_tasks);
         }
-        let makes_room = kinds.all(Kind::MakesRoom);
-        let mut pauses = kinds.all(Kind::Pause);
+        let makes_room = kinds.all(Named::makes_room);
+        let mut pauses = kinds.all(|it| it.meaning.is_pause());
         pauses.extend(&makes_room);
         let questions = questions(forest, roots, &callees, &pauses);
         // Which way a question takes, and whether it is asked once more, is no more than what it asks about.
@@ -229,7 +149,7 @@ impl Timing {
             runs_tasks,
             tasks,
             regions,
-            takes_work: kinds.all(Kind::TakesWork),
+            takes_work: kinds.all(|it| it.meaning.takes_work()),
         }
     }
 
@@ -368,7 +288,7 @@ fn outlined(
 ) -> (FxHashSet<FunctionKey>, FxHashSet<FunctionKey>) {
     let of = |function| callees.get(function).into_iter().flatten().copied();
     let mut tasks: FxHashSet<FunctionKey> = runs_tasks.iter().flat_map(of).collect();
-    let begins = kinds.all(Kind::BeginsRegion);
+    let begins = kinds.all(Named::begins_region);
     let mut regions: FxHashSet<FunctionKey> = FxHashSet::default();
     for (id, _) in forest.occurrences(roots) {
         if let Label::Call(call) = forest.node(id).label
@@ -377,9 +297,9 @@ fn outlined(
             regions.extend(called(forest, id).first());
         }
     }
-    let makes = kinds.all(Kind::MakesTasks);
+    let makes = kinds.all(|it| it.meaning.does == Does::Task(Tasks::Make));
     if makes.iter().any(|it| callees.contains_key(it)) {
-        let outlined = kinds.all(Kind::Outlined);
+        let outlined = kinds.all(|it| it.is_outlined);
         let behind = begins.iter().flat_map(of);
         let is_task = |it: &FunctionKey| outlined.contains(it) && !regions.contains(it);
         tasks.extend(behind.chain(at_roots(forest, roots)).filter(is_task));
@@ -454,7 +374,7 @@ mod tests {
 
     #[test]
     fn what_waits_or_asks_is_known_by_its_name() {
-        let is_timing = |name: &&str| is_timing(&c_name(name));
+        let is_timing = |name: &&str| is_timing(name);
         let timing = [
             "__pthread_mutex_lock",
             "pthread_mutex_trylock",
@@ -498,6 +418,5 @@ mod tests {
         ];
         let taken: Vec<&str> = others.into_iter().filter(is_timing).collect();
         assert!(taken.is_empty(), "{taken:?}");
-        assert!(KNOWN.is_some(), "the patterns");
     }
 }

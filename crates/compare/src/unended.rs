@@ -6,6 +6,7 @@
 
 use crate::internals::told as told_name;
 use crate::suspect::{Finding, Reason, Stuck};
+use lockstep_trace::threads::{Does, Meaning};
 use lockstep_trace::{End, EndKind, ProcessName, Run, brief};
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ pub(crate) fn suspect(
     for (process, end) in unended {
         let held = |it: &Finding| {
             let stuck = it.stuck.as_ref().filter(|_| it.trace.process == *process)?;
-            (it.reason != Reason::Unmatched).then(|| place(&stuck.function, *end))
+            (it.reason != Reason::Unmatched).then(|| place(stuck.meaning, *end))
         };
         let Some(first) = findings.iter().filter_map(held).min() else {
             continue;
@@ -70,34 +71,17 @@ pub(crate) fn suspect(
     }
 }
 
-/// Calls that end a process.
-const ENDS: [&str; 9] = [
-    "abort",
-    "raise",
-    "pthread_kill",
-    "__assert_fail",
-    "__stack_chk_fail",
-    "std::terminate",
-    "std::__throw_",
-    "std::rethrow_exception",
-    "__cxa_",
-];
-
 /// How far from the cause a thread is that is open in this call: of a process that crashed who ended it is the cause; one that waits
 /// for another's end, or for something to do, is farther than one that waits for a lock or does not wait.
-fn place(function: &str, end: End) -> u8 {
-    let has = |words: &[&str]| words.iter().any(|word| function.contains(word));
-    let waits = has(&[
-        "wait", "sleep", "poll", "futex", "barrier", "recv", "accept",
-    ]);
-    let locks = has(&["lock"]);
-    match () {
-        () if is_crash(&end) && ENDS.iter().any(|it| function.starts_with(it)) => 0,
-        () if has(&["join"]) => 3,
-        () if waits => 2,
+fn place(call: Meaning, end: End) -> u8 {
+    match call.does {
+        Does::Raise if is_crash(&end) => 0,
+        _ if is_crash(&end) && call.crashes() => 0,
+        Does::Join => 3,
         // Who crashes does not wait for a lock.
-        () if locks => 1 + u8::from(end.kind == EndKind::Signalled),
-        () => 1,
+        Does::Take(_) => 1 + u8::from(end.kind == EndKind::Signalled),
+        Does::Sleep { .. } => 2,
+        _ => 1 + u8::from(call.waits_for_others()),
     }
 }
 

@@ -58,7 +58,10 @@ impl<'f> Before<'f> {
         let offset = self.ring.offset(back)?;
         let decode = || {
             let (code, start) = self.code;
-            let (bytes, ip) = (code.get(offset..).unwrap_or_default(), start + offset as u64);
+            let (bytes, ip) = (
+                code.get(offset..).unwrap_or_default(),
+                start + offset as u64,
+            );
             Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode()
         };
         Some(self.decoded[back].get_or_init(decode))
@@ -253,4 +256,3 @@ fn writes(instruction: &Instruction) -> bool {
         Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push | Mnemonic::Bt
     )
 }
-

@@ -1,6 +1,7 @@
 //! How a library function is recorded, by its name.
 
 use lockstep_api::mpi::{Does, Function};
+use lockstep_api::threads;
 use lockstep_format::plan::{mechanism, routine};
 
 /// Not calls of the program, or functions that count on their return address being the caller's
@@ -45,27 +46,6 @@ const INSTANT: [&[u8]; 12] = [
     b"dlerror",
 ];
 
-/// Never return to their caller by the way they came.
-const JUMP: [&[u8]; 17] = [
-    b"exit",
-    b"_exit",
-    b"_Exit",
-    b"quick_exit",
-    b"abort",
-    b"pthread_exit",
-    b"thrd_exit",
-    b"__cxa_throw",
-    b"__cxa_rethrow",
-    b"__pthread_unwind_next",
-    b"_Unwind_RaiseException",
-    b"_Unwind_Resume",
-    b"_Unwind_Resume_or_Rethrow",
-    b"_Unwind_ForcedUnwind",
-    b"_Unwind_SjLj_Resume",
-    b"swapcontext",
-    b"setcontext",
-];
-
 /// The routine of entries that may begin a process in this very memory.
 pub(crate) const SUSPEND: usize = routine::SUSPEND;
 
@@ -86,7 +66,7 @@ pub(crate) fn of_import(name: &[u8]) -> u32 {
         mechanism::VFORK
     } else if INSTANT.contains(&name) || name.ends_with(b"setjmp") {
         mechanism::INSTANT
-    } else if JUMP.contains(&name) || contains(b"longjmp") {
+    } else if contains(b"longjmp") || threads::meaning(name).never_returns() {
         mechanism::JUMP
     } else {
         mechanism::CALL_THROUGH
@@ -161,8 +141,8 @@ pub(crate) fn hook(role: lockstep_format::plan::Role, name: &[u8]) -> Option<usi
 
 /// `MPI_Init`, `PMPI_Init_thread`, `mpi_init_`, `MPI_INIT`, `pmpi_init_f08_`...
 fn is_mpi_init(name: &[u8]) -> bool {
-    let begins = |it: Function| matches!(it.meaning().does, Does::Begin { .. });
-    Function::of(name).is_some_and(begins)
+    let function = Function::of(name);
+    function.is_some_and(|it| matches!(it.meaning().does, Does::Begin { .. }))
 }
 
 #[cfg(test)]

@@ -216,10 +216,7 @@ pub(crate) fn make(
     content.is_traced = role == Role::Main || names.is_some();
     (content.left_out, content.choices) = (left_out, choices);
     let plan = content.write();
-    Ok(Made {
-        plan,
-        unpatched,
-    })
+    Ok(Made { plan, unpatched })
 }
 
 /// What a plan is made of besides its subject.
@@ -535,9 +532,7 @@ impl<'a> Builder<'a> {
     fn add_imports(&mut self, subject: &Subject<'_, 'a>, calls: &Imports<'a>) {
         let first = self.functions.len() as u32;
         let mut leaves = Vec::new();
-        let free = subject
-            .scratch
-            .free_imports(subject.survey, calls);
+        let free = subject.scratch.free_imports(subject.survey, calls);
         for (index, row) in calls.rows.iter().enumerate() {
             let symbol = first + index as u32;
             let slot = row.slot;

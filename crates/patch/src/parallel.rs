@@ -66,10 +66,7 @@ pub(crate) fn pieces(count: usize) -> Vec<Range<usize>> {
 }
 
 /// What `work` makes of `0..count`, a piece of it at a time, in order.
-pub(crate) fn by_pieces<T: Send>(
-    count: usize,
-    work: impl Fn(Range<usize>) -> T + Sync,
-) -> Vec<T> {
+pub(crate) fn by_pieces<T: Send>(count: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
     all(pieces(count), work)
 }
 

@@ -476,4 +476,3 @@ pub(crate) fn has_near_branch(instruction: &Instruction) -> bool {
             OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
         )
 }
-

@@ -11,8 +11,8 @@ use iced_x86::{
 };
 
 use crate::arena::{Code, Link};
-use crate::reach::Window;
 use crate::part::has_near_branch;
+use crate::reach::Window;
 
 /// Size of each half of the made-up arena: shadow slots and exits, then the block.
 const HALF: u64 = 1 << 24;

@@ -161,11 +161,7 @@ impl Graph {
 }
 
 impl Scratch {
-    pub(crate) fn new<'a>(
-        image: &Image<'a>,
-        survey: &Survey<'a>,
-        domain: &Domain<'a>,
-    ) -> Self {
+    pub(crate) fn new<'a>(image: &Image<'a>, survey: &Survey<'a>, domain: &Domain<'a>) -> Self {
         let count = survey.ranges.len();
         let node: Vec<u32> = (0..count as u32)
             .map(|range| match domain.owner[range as usize] {
@@ -217,11 +213,7 @@ impl Scratch {
     }
 
     /// Of each library function that may be a leaf: whether nobody waits for r10 and r11 behind its calls.
-    pub(crate) fn free_imports<'a>(
-        &self,
-        survey: &Survey<'a>,
-        calls: &Imports<'_>,
-    ) -> Vec<bool> {
+    pub(crate) fn free_imports<'a>(&self, survey: &Survey<'a>, calls: &Imports<'_>) -> Vec<bool> {
         let mut free: Vec<bool> = calls.rows.iter().map(|row| row.may_be_leaf).collect();
         for row in self.called_by_strays(survey, calls) {
             free[row as usize] = false;

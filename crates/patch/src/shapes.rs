@@ -144,11 +144,7 @@ const fn groups() -> [[Shape; 8]; 16] {
     let mut groups = [[0; 8]; 16];
     let one = MODRM | RM | TO_RM;
     let compare = MODRM | RM | SETS_FLAGS;
-    let kinds = [
-        BYTE | IMMEDIATE_8,
-        SIZED | IMMEDIATE,
-        SIZED | IMMEDIATE_8,
-    ];
+    let kinds = [BYTE | IMMEDIATE_8, SIZED | IMMEDIATE, SIZED | IMMEDIATE_8];
     let mut at = 0;
     while at < kinds.len() {
         let add = one | ADD | kinds[at];

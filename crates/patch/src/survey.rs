@@ -299,7 +299,10 @@ impl<'a> Survey<'a> {
 
     /// The piece that a range was decoded in, and which of its ranges it is.
     fn part_of(&self, range: usize) -> (&Found, usize) {
-        (&self.parts[range / parallel::PIECE], range % parallel::PIECE)
+        (
+            &self.parts[range / parallel::PIECE],
+            range % parallel::PIECE,
+        )
     }
 
     /// An address in `from..to` that pointers or symbols lead to.
@@ -333,4 +336,3 @@ impl<'a> Survey<'a> {
             .filter(|at| *at < to)
     }
 }
-

@@ -16,7 +16,8 @@
 //! [`strand`]: crate::strand
 
 use crate::strand::{Doing, Strand};
-use lockstep_trace::{FunctionId, ProcessName, Run, ThreadName, c_name};
+use lockstep_trace::threads::{self, Does};
+use lockstep_trace::{FunctionId, ProcessName, Run, ThreadName, mpi};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a call tells about the thread that makes it.
@@ -62,36 +63,16 @@ pub(crate) fn bearings(run: &Run) -> Vec<Bearing> {
     let bearing = functions.map(|it| match it.imported {
         false if left_out || programs.contains(&it.image) => Bearing::Own,
         true if left_out => Bearing::Own,
-        _ => of_name(&c_name(&it.linkage)),
+        _ => of_name(&it.linkage),
     });
     bearing.collect()
 }
 
 fn of_name(name: &str) -> Bearing {
-    const CREATES: [&str; 3] = [
-        "pthread_create",
-        "thrd_create",
-        "_ZNSt6thread15_M_start_thread",
-    ];
-    const ACTS: [&str; 13] = [
-        "MPI_",
-        "PMPI_",
-        "pthread_mutex_",
-        "pthread_rwlock_",
-        "pthread_spin_",
-        "pthread_cond_",
-        "pthread_barrier_",
-        "sem_",
-        "mtx_",
-        "cnd_",
-        "GOMP_",
-        "omp_",
-        "__kmpc_",
-    ];
-    let begins = |all: &[&str]| all.iter().any(|it| name.starts_with(it));
-    match name {
-        _ if begins(&CREATES) => Bearing::Creates,
-        _ if begins(&ACTS) || name.contains("condition_variable") => Bearing::Acts,
+    let meaning = threads::meaning(name);
+    match meaning.does {
+        Does::Create => Bearing::Creates,
+        _ if meaning.is_between_threads() || mpi::is_mpi(name.as_bytes()) => Bearing::Acts,
         _ => Bearing::None,
     }
 }

@@ -19,6 +19,7 @@ use crate::past::passed;
 use crate::precedent::precedents;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_calltree::NodeId;
+use lockstep_trace::threads::{self, Library};
 use lockstep_trace::{SourceLine, TraceName, base_name, brief, c_name, is_standard, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -641,9 +642,12 @@ impl Departure {
 
 /// A function as sentences have it.
 fn call(name: &str) -> String {
-    const LIBRARIES: [&str; 4] = ["MPI_", "GOMP_", "__kmpc_", "pthread_"];
+    let of_threads = |name: &str| {
+        let it = threads::meaning(name);
+        it.is_runtime() || it.library == Library::Pthread
+    };
     match c_name(name) {
-        name if LIBRARIES.iter().any(|it| name.starts_with(it)) => name.into_owned(),
+        name if name.starts_with("MPI_") || of_threads(&name) => name.into_owned(),
         _ => brief(base_name(name)),
     }
 }

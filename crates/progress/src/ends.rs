@@ -5,40 +5,33 @@ use crate::message::{Conversation, State};
 use crate::routines::is_routine;
 use crate::strand::Doing;
 use crate::waits::Waiting;
-use lockstep_api::mpi::{self, Does};
-use lockstep_trace::{End, EndKind, Process, Run, c_name};
+use lockstep_trace::threads::{self, Does, Meaning};
+use lockstep_trace::{End, EndKind, Process, Run, c_name, mpi};
 use std::collections::BTreeMap;
 
-/// Functions that end a process as crashed, and as any other.
-const CRASHES: [&str; 2] = ["abort", "__assert_fail"];
-
-const EXITS: [&str; 4] = ["exit", "_exit", "_Exit", "quick_exit"];
-
-/// Whether a process that ended in this call had crashed.
+/// Whether a process that ended in this call had crashed: nobody caught what it threw, either.
 pub(crate) fn ends_in_a_crash(stack: &[Place]) -> bool {
-    let aborts = |place: &Place| place.imported && does(place) == Does::Abort;
-    ends_in(stack, &CRASHES) || throws(stack) || stack.last().is_some_and(aborts)
+    let aborts = |it: &Place| does(it) == mpi::Does::Abort;
+    ends_in(stack, Meaning::crashes) || last(stack).is_some_and(aborts)
 }
 
-/// Whether the last call is one that throws an exception, of C++'s library: who ended in it had nobody to catch that.
-fn throws(stack: &[Place]) -> bool {
-    stack.last().is_some_and(|place| {
-        let is_it = |it: &str| it.starts_with("std::__throw_") || THROWS.contains(&it);
-        place.imported && is_it(&place.function)
-    })
+/// Whether it ended itself as it had to.
+fn ends_in_an_exit(stack: &[Place]) -> bool {
+    ends_in(stack, |it| it.does == Does::Exit)
 }
 
-const THROWS: [&str; 4] = [
-    "__cxa_throw",
-    "__cxa_rethrow",
-    "std::terminate()",
-    "std::rethrow_exception(std::__exception_ptr::exception_ptr)",
-];
+/// Whether it sent itself a signal last.
+fn raises(stack: &[Place]) -> bool {
+    ends_in(stack, |it| it.does == Does::Raise)
+}
 
-pub(crate) fn ends_in(stack: &[Place], functions: &[&str]) -> bool {
-    stack.last().is_some_and(|place| {
-        place.imported && functions.contains(&c_name(&place.function).as_ref())
-    })
+fn ends_in(stack: &[Place], is_it: impl Fn(Meaning) -> bool) -> bool {
+    last(stack).is_some_and(|it| is_it(threads::meaning(&it.function)))
+}
+
+/// The last call, of a library's function.
+fn last(stack: &[Place]) -> Option<&Place> {
+    stack.last().filter(|it| it.imported)
 }
 
 /// Signals by which somebody else ends a job.
@@ -52,7 +45,7 @@ pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Pla
             .code
             .is_none_or(|signal| !ENDED_BY_OTHERS.contains(&signal)),
         // Nobody saw how it ended, but it was about to.
-        EndKind::Killed => ends_in_a_crash(stack) || ends_in(stack, &EXITS),
+        EndKind::Killed => ends_in_a_crash(stack) || ends_in_an_exit(stack),
         EndKind::Running => false,
     };
     // Whoever is in a call that comes too late did not get away with it.
@@ -111,7 +104,7 @@ pub(crate) fn died_of_a_signal(
         .collect();
     let raised: Vec<u32> = tasks
         .values()
-        .filter(|it| ends_in(&it.stack, &RAISES))
+        .filter(|it| raises(&it.stack))
         .map(|it| it.number)
         .collect();
     let mistaken = conversations
@@ -198,7 +191,7 @@ fn first_killed(
 
 /// The only task whose last call sent a signal.
 fn who_raised(tasks: &BTreeMap<u32, Task>) -> Option<u32> {
-    let mut raised = tasks.values().filter(|it| ends_in(&it.stack, &RAISES));
+    let mut raised = tasks.values().filter(|it| raises(&it.stack));
     match (raised.next(), raised.next()) {
         (Some(task), None) => Some(task.number),
         _ => None,
@@ -224,9 +217,6 @@ const WELL_BEFORE: u64 = 200;
 /// A process closes its files, by which its launcher hears of its end, some milliseconds before it is seen to be gone: one that
 /// was killed for it can be seen first. So this much, in microseconds, of a task that waited for others.
 const LONG_BEFORE: u64 = 20_000;
-
-/// Functions by which a process sends itself a signal.
-const RAISES: [&str; 4] = ["raise", "kill", "pthread_kill", "__stack_chk_fail"];
 
 /// Tasks that all end with one status that is not 0, and none of them by a call of its own: their launcher went away, and what
 /// they did before is what counts. So do all that are not over, where they are in MPI; and where the launcher is known to have been
@@ -254,7 +244,7 @@ pub(crate) fn lost_their_launcher(
             && task.crashed
             && task.end.kind == EndKind::Exited
             && !ends_in_a_crash(&task.stack)
-            && !ends_in(&task.stack, &EXITS)
+            && !ends_in_an_exit(&task.stack)
     };
     let alike = |task: &&Task| {
         is_ended(task) && task.end.code == others[0].end.code && (well.is_empty() || waits(task))
@@ -372,10 +362,10 @@ pub(crate) fn is_mpi(place: &Place) -> bool {
 
 /// Whether it is the last call of MPI.
 pub(crate) fn is_last(place: &Place) -> bool {
-    does(place) == Does::End
+    does(place) == mpi::Does::End
 }
 
-fn does(place: &Place) -> Does {
+fn does(place: &Place) -> mpi::Does {
     mpi::meaning(&c_name(&place.function)).does
 }
 

@@ -33,6 +33,7 @@ use crate::routines::is_named_so;
 use crate::shown::{Path, Shown};
 use crate::walk::{Turn, Walk};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId, StackFrame};
+use lockstep_trace::threads::Does;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
@@ -368,21 +369,13 @@ pub(crate) fn open(forest: &Forest, moment: Moment) -> Vec<StackFrame> {
 
 /// Whether calls of a function are places.
 pub(crate) fn counts(forest: &Forest, function: FunctionKey) -> bool {
+    let meaning = forest.meaning(function);
     let function = forest.function(function);
     let starts = |prefix: &&str| function.name.starts_with(prefix);
     !function.imported
-        || [
-            "MPI_",
-            "PMPI_",
-            "mpi_",
-            "pmpi_",
-            "GOMP_",
-            "__kmpc_",
-            "omp_",
-            "pthread_barrier_wait",
-        ]
-        .iter()
-        .any(starts)
+        || meaning.is_openmp()
+        || matches!(meaning.does, Does::Barrier(_))
+        || ["MPI_", "PMPI_", "mpi_", "pmpi_"].iter().any(starts)
 }
 
 /// Whether it is a function of MPI.

@@ -10,27 +10,10 @@
 //! of the threads of programs that call such functions, none for others.
 
 use crate::apart::{Bearing, Deeds, bearing, bearings};
-use lockstep_trace::{Event, FunctionId, ProcessName, Run, Thread, ThreadName, TraceName, c_name};
+pub use lockstep_trace::threads::Lock;
+use lockstep_trace::threads::{self, Does, Meaning, Meeting, Patience, meaning, outlined};
+use lockstep_trace::{Event, FunctionId, ProcessName, Run, Thread, ThreadName, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// A kind of lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Lock {
-    /// `pthread_mutex_t`, and what is made of it.
-    Mutex,
-    /// `pthread_rwlock_t`.
-    ReadWrite,
-    /// `pthread_spinlock_t`.
-    Spin,
-    /// The critical section without a name: there is one.
-    Critical,
-    /// A critical section with a name.
-    NamedCritical,
-    /// `omp_lock_t`.
-    OpenMp,
-}
-
-const LOCKS: usize = 6;
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,9 +54,9 @@ pub struct Strand {
     /// What it does.
     pub doing: Doing,
     /// Locks of each kind that it took and did not give back.
-    held: [u32; LOCKS],
+    held: [u32; Lock::KINDS],
     /// By kind, whether it tried to lock: whether it got what it tried to is not known.
-    tried: [bool; LOCKS],
+    tried: [bool; Lock::KINDS],
     /// Whether it is in a parallel region of OpenMP.
     pub in_team: bool,
     /// What its calls tell about who runs it.
@@ -87,8 +70,8 @@ impl Strand {
         Self {
             trace,
             doing,
-            held: [0; LOCKS],
-            tried: [false; LOCKS],
+            held: [0; Lock::KINDS],
+            tried: [false; Lock::KINDS],
             in_team: false,
             deeds: Deeds {
                 is_own: true,
@@ -138,80 +121,40 @@ impl Strand {
     }
 }
 
-/// What a function means to other threads.
-#[derive(Debug, Clone, Copy)]
-enum Meaning {
-    Take(Lock),
-    Try(Lock),
-    Give(Lock),
-    /// Gives a mutex back, and takes it again.
-    Signal,
-    TimedSignal,
-    Barrier,
-    Join,
-    Team,
-}
-
-fn meaning(name: &str) -> Option<Meaning> {
-    use Lock::{Critical, Mutex, NamedCritical, OpenMp, ReadWrite, Spin};
-    use Meaning::{Barrier, Give, Join, Signal, Take, Team, TimedSignal, Try};
-    Some(match name {
-        "pthread_mutex_lock" => Take(Mutex),
-        "pthread_mutex_trylock" | "pthread_mutex_timedlock" | "pthread_mutex_clocklock" => {
-            Try(Mutex)
-        }
-        "pthread_mutex_unlock" => Give(Mutex),
-        "pthread_rwlock_rdlock" | "pthread_rwlock_wrlock" => Take(ReadWrite),
-        "pthread_rwlock_tryrdlock"
-        | "pthread_rwlock_trywrlock"
-        | "pthread_rwlock_timedrdlock"
-        | "pthread_rwlock_timedwrlock" => Try(ReadWrite),
-        "pthread_rwlock_unlock" => Give(ReadWrite),
-        "pthread_spin_lock" => Take(Spin),
-        "pthread_spin_trylock" => Try(Spin),
-        "pthread_spin_unlock" => Give(Spin),
-        "GOMP_critical_start" => Take(Critical),
-        "GOMP_critical_end" => Give(Critical),
-        "GOMP_critical_name_start" | "__kmpc_critical" | "__kmpc_critical_with_hint" => {
-            Take(NamedCritical)
-        }
-        "GOMP_critical_name_end" | "__kmpc_end_critical" => Give(NamedCritical),
-        "omp_set_lock" | "omp_set_nest_lock" | "omp_set_lock_" | "omp_set_nest_lock_" => {
-            Take(OpenMp)
-        }
-        "omp_test_lock" | "omp_test_nest_lock" | "omp_test_lock_" | "omp_test_nest_lock_" => {
-            Try(OpenMp)
-        }
-        "omp_unset_lock" | "omp_unset_nest_lock" | "omp_unset_lock_" | "omp_unset_nest_lock_" => {
-            Give(OpenMp)
-        }
-        "pthread_cond_wait" | "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE" => Signal,
-        "pthread_cond_timedwait" | "pthread_cond_clockwait" => TimedSignal,
-        "pthread_barrier_wait" => Barrier,
-        "pthread_join" | "_ZNSt6thread4joinEv" => Join,
-        "GOMP_barrier" | "GOMP_parallel" | "GOMP_parallel_end" | "GOMP_loop_end"
-        | "GOMP_sections_end" | "__kmpc_barrier" | "__kmpc_fork_call" => Team,
-        _ if name.starts_with("GOMP_parallel_") => Team,
-        _ => return None,
-    })
+/// What a thread waits for that is in a call of this; [`Doing::Runs`] if it need not be for another thread of its process.
+fn doing_in(it: Meaning) -> Doing {
+    match it.does {
+        _ if it.patience != Patience::Endless => Doing::Runs,
+        Does::Take(lock) => Doing::Lock(lock),
+        Does::Await(threads::Event::Condition | threads::Event::Value) => Doing::Signal,
+        Does::Barrier(Meeting::Counted) => Doing::Barrier,
+        Does::Join => Doing::Join,
+        Does::Barrier(_) => Doing::Team,
+        _ if it.ends_with_barrier() => Doing::Team,
+        _ => Doing::Runs,
+    }
 }
 
 /// Whether threads come together in the library function with this linkage name.
 pub(crate) fn gathers(linkage: &str) -> bool {
-    let meaning = meaning(&c_name(linkage));
-    matches!(meaning, Some(Meaning::Barrier | Meaning::Team))
+    let doing = doing_in(threads::meaning(linkage));
+    matches!(doing, Doing::Barrier | Doing::Team)
 }
 
-/// The code of a parallel region, as compilers name it.
-fn is_region(name: &str) -> bool {
-    name.contains("._omp_fn.") || name.contains(".omp_outlined") || name.contains("omp_outlined.")
+/// What a thread that is in a call of this does not hold meanwhile: the lock that it waits for, or gave back to be signalled.
+fn without(it: Meaning) -> Option<Lock> {
+    match it.does {
+        Does::Take(lock) if it.patience == Patience::Endless => Some(lock),
+        Does::Await(threads::Event::Condition) => Some(Lock::Mutex),
+        _ => None,
+    }
 }
 
 /// What the events of a thread so far tell.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
-    held: [u32; LOCKS],
-    tried: [bool; LOCKS],
+    held: [u32; Lock::KINDS],
+    tried: [bool; Lock::KINDS],
     depth: u64,
     outermost: u64,
     only_regions: bool,
@@ -221,12 +164,26 @@ pub(crate) struct Reading {
 impl Default for Reading {
     fn default() -> Self {
         Self {
-            held: [0; LOCKS],
-            tried: [false; LOCKS],
+            held: [0; Lock::KINDS],
+            tried: [false; Lock::KINDS],
             depth: 0,
             outermost: 0,
             only_regions: true,
             deeds: Deeds::default(),
+        }
+    }
+}
+
+impl Reading {
+    fn take_in(&mut self, it: Meaning) {
+        match it.does {
+            Does::Take(lock) if it.patience == Patience::Endless => self.held[lock as usize] += 1,
+            Does::Take(lock) => self.tried[lock as usize] = true,
+            Does::Give(lock) => {
+                let held = &mut self.held[lock as usize];
+                *held = held.saturating_sub(1);
+            }
+            _ => {}
         }
     }
 }
@@ -246,16 +203,18 @@ impl Functions {
         let ids = || (0..).map(FunctionId).zip(&run.functions);
         let known = ids().filter(|(_, function)| function.imported);
         let meanings: FxHashMap<FunctionId, Meaning> = known
-            .filter_map(|(id, function)| Some((id, meaning(&c_name(&function.linkage))?)))
+            .map(|(id, function)| (id, meaning(&function.linkage)))
+            .filter(|(_, it)| {
+                let changes = matches!(it.does, Does::Take(_) | Does::Give(_));
+                changes || without(*it).is_some() || doing_in(*it) != Doing::Runs
+            })
             .collect();
-        let has_teams = meanings.values().any(|it| matches!(it, Meaning::Team));
-        let creates = |linkage: &str| {
-            linkage == "pthread_create" || linkage.starts_with("_ZNSt6thread15_M_start_thread")
-        };
+        let has_teams = meanings.values().any(|it| doing_in(*it) == Doing::Team);
+        let creates = |linkage: &str| meaning(linkage).does == Does::Create;
         Self {
             is_pooled: has_teams && !ids().any(|(_, function)| creates(&function.linkage)),
             regions: ids()
-                .filter(|(_, function)| is_region(&function.linkage))
+                .filter(|(_, function)| outlined(&function.linkage).is_some())
                 .map(|(id, _)| id)
                 .collect(),
             meanings,
@@ -293,14 +252,8 @@ impl Functions {
                     }
                     reading.depth += 1;
                     reading.deeds.take_in(bearing(&self.bearings, function));
-                    match self.meanings.get(&function) {
-                        Some(Meaning::Take(lock)) => reading.held[*lock as usize] += 1,
-                        Some(Meaning::Try(lock)) => reading.tried[*lock as usize] = true,
-                        Some(Meaning::Give(lock)) => {
-                            let held = &mut reading.held[*lock as usize];
-                            *held = held.saturating_sub(1);
-                        }
-                        _ => {}
+                    if let Some(it) = self.meanings.get(&function) {
+                        reading.take_in(*it);
                     }
                 }
                 Event::Return | Event::Tail => reading.depth = reading.depth.saturating_sub(1),
@@ -321,37 +274,25 @@ impl Functions {
         let (outermost, only_regions) = (reading.outermost, reading.only_regions);
         // What was dropped may have locked.
         if thread.dropped > 0 {
-            strand.tried = [true; LOCKS];
+            strand.tried = [true; Lock::KINDS];
         }
         let open = || thread.open.iter().filter(|frame| !frame.handed_over);
         strand.in_team = open().any(|frame| self.regions.contains(&frame.function));
         let innermost = open().next_back().map(|frame| frame.function);
         let is_first = thread.name.thread == ThreadName::Main(0);
         let is_over = |calls: u64, only_regions: bool| self.is_pooled || calls == 1 || only_regions;
-        strand.doing = match innermost.and_then(|function| self.meanings.get(&function)) {
-            Some(Meaning::Take(lock)) => {
-                let held = &mut strand.held[*lock as usize];
-                *held = held.saturating_sub(1);
-                Doing::Lock(*lock)
-            }
-            Some(Meaning::Signal) => {
-                let held = &mut strand.held[Lock::Mutex as usize];
-                *held = held.saturating_sub(1);
-                Doing::Signal
-            }
-            Some(Meaning::TimedSignal) => {
-                let held = &mut strand.held[Lock::Mutex as usize];
-                *held = held.saturating_sub(1);
-                Doing::Runs
-            }
-            Some(Meaning::Barrier) => Doing::Barrier,
-            Some(Meaning::Join) => Doing::Join,
-            Some(Meaning::Team) => Doing::Team,
+        let meaning = innermost.and_then(|function| self.meanings.get(&function));
+        if let Some(lock) = meaning.and_then(|it| without(*it)) {
+            let held = &mut strand.held[lock as usize];
+            *held = held.saturating_sub(1);
+        }
+        strand.doing = match meaning {
+            Some(it) => doing_in(*it),
             // A thread is over when the function that it began with is; one of a pool waits.
             None if innermost.is_none() && !is_first && is_over(outermost, only_regions) => {
                 Doing::Idle
             }
-            _ => Doing::Runs,
+            None => Doing::Runs,
         };
         strand
     }

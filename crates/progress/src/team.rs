@@ -17,7 +17,8 @@ use crate::message::Conversation;
 use crate::strand::{Doing, Strand};
 use crate::verdict::file;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
-use lockstep_trace::{Frame, Process, ProcessName, Run, Thread, TraceName, c_name};
+use lockstep_trace::threads::{Does, Meaning, meaning};
+use lockstep_trace::{Frame, Process, ProcessName, Run, Thread, TraceName};
 use std::collections::BTreeMap;
 
 /// Threads with more events are not compared.
@@ -117,7 +118,7 @@ fn left_out(forest: &Forest, waiting: &[NodeId], over: &[NodeId]) -> Option<(usi
             .all(|it| departure(forest, *first, *it).is_none());
         let came = |id: NodeId| {
             let counted = Counted::new(forest, &[id]);
-            let is_it = |id| function(forest, id).is_some_and(|it| is_barrier(forest, it));
+            let is_it = |id| function(forest, id).is_some_and(|it| is_barrier(forest.meaning(it)));
             counted.sums(forest, is_it)[&id]
         };
         let is_less = came(own) < came(*first);
@@ -163,16 +164,14 @@ fn open_call(forest: &Forest, root: NodeId, of: FunctionKey) -> Option<NodeId> {
     }
 }
 
-/// Functions that wait for all threads of a team.
-const BARRIERS: [&str; 3] = ["GOMP_barrier", "__kmpc_barrier", "pthread_barrier_wait"];
-
-fn is_barrier(forest: &Forest, function: FunctionKey) -> bool {
-    BARRIERS.contains(&&*c_name(&forest.function(function).name))
+/// Whether it waits for all threads of a team, and does nothing else.
+fn is_barrier(call: Meaning) -> bool {
+    matches!(call.does, Does::Barrier(_))
 }
 
 fn is_at_barrier(run: &Run, thread: &Thread) -> bool {
     let last = thread.open.iter().rfind(|it| !it.handed_over);
-    last.is_some_and(|it| BARRIERS.contains(&&*c_name(&run.function(it.function).linkage)))
+    last.is_some_and(|it| is_barrier(meaning(&run.function(it.function).linkage)))
 }
 
 #[cfg(test)]

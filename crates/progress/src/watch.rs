@@ -20,6 +20,7 @@
 
 use crate::analysis::{Activity, Group, Kind, Place, Progress, Task};
 use lockstep_trace::EndKind;
+use lockstep_trace::threads::{self, Does};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -276,17 +277,11 @@ impl Watch {
 /// Whether a task without MPI waits for its children: it is there for nothing else (before there are any,
 /// `mpirun` on a busy machine is silent for seconds), or has called what does so.
 fn waits_for_others(task: &Task) -> bool {
-    const WAITS: [&str; 8] = [
-        "wait",
-        "waitpid",
-        "wait4",
-        "waitid",
-        "poll",
-        "ppoll",
-        "epoll_wait",
-        "event_base_loop",
-    ];
-    let waits = |name: &str| WAITS.contains(&name);
+    // Launchers have a library of their own that waits for all at once.
+    let waits = |name: &str| {
+        let does = threads::meaning(name).does;
+        matches!(does, Does::Child | Does::Poll) || name == "event_base_loop"
+    };
     task.is_launcher || task.stack.iter().any(|it| waits(it.function.as_str()))
 }
 

@@ -76,6 +76,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
         potential: None,
         causes: Vec::new(),
         unreceived: None,
+        unfit: Vec::new(),
         doubts: BTreeMap::new(),
         truants: BTreeMap::new(),
         communicators: BTreeMap::new(),

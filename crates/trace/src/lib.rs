@@ -82,7 +82,7 @@ pub use fact::Fact;
 pub use frames::{Frames, Open};
 pub use live::Live;
 /// What is known of MPI functions: kinds of parameters.
-pub use lockstep_api::mpi;
+pub use lockstep_api::{mpi, threads};
 pub use lockstep_binary::{
     base_name, brief, c_name, fold_long, fold_templates, is_standard, original_name,
 };

@@ -37,6 +37,13 @@ pub fn is_called_by_programs(linkage: &[u8]) -> bool {
     linkage.starts_with(b"MPI_") || linkage.starts_with(b"mpi_") && Function::of(linkage).is_some()
 }
 
+/// Whether a function is MPI's, by whatever name: `MPI_Send`, `PMPI_Send`, `mpi_send_`, `MPI_Of_another_version`.
+#[must_use]
+pub fn is_mpi(linkage: &[u8]) -> bool {
+    let plain = linkage.strip_prefix(b"P").unwrap_or(linkage);
+    plain.starts_with(b"MPI_") || Function::of(linkage).is_some()
+}
+
 /// What a function does, by its name in C, `MPI_Send`; [`Meaning::UNKNOWN`] if it has no row.
 #[must_use]
 pub fn meaning(name: &str) -> Meaning {
@@ -80,7 +87,10 @@ impl Function {
         let rest = name
             .strip_prefix(b"MPI_")
             .or_else(|| name.strip_prefix(b"mpi_"))?;
+        // Libraries have `MPI_Init_f` beside `mpi_init_`.
+        let is_fortran = rest.ends_with(b"_f") || rest.ends_with(b"_f08");
         let is_c = name.starts_with(b"MPI_") && rest.iter().any(u8::is_ascii_lowercase);
+        let is_c = is_c && !is_fortran;
         if is_c {
             let large = rest.strip_suffix(b"_c");
             let own = || find(rest, Language::C);

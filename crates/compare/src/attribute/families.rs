@@ -6,9 +6,10 @@
 use super::What;
 use crate::sequence::Trees;
 use crate::{Attributes, Error};
-use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Projection, Token};
+use lockstep_calltree::{Forest, Function, FunctionKey, Label, NodeId, Projection, Token};
 use lockstep_trace::c_name;
-use lockstep_trace::mpi::{self, Does, Epoch};
+use lockstep_trace::mpi::{self, Epoch};
+use lockstep_trace::threads::{Does, Library, Meaning, Patience};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,40 +17,28 @@ use std::fmt;
 /// Places on call paths that a trace may have.
 const PATHS: usize = 1 << 18;
 
-/// What takes a lock, what gives it back, and what the lock is called.
-const LOCKS: [(&str, &str, &str); 13] = [
-    ("GOMP_critical_start", "GOMP_critical_end", "critical"),
-    (
-        "GOMP_critical_name_start",
-        "GOMP_critical_name_end",
-        "critical(name)",
-    ),
-    ("__kmpc_critical", "__kmpc_end_critical", "critical"),
-    (
-        "__kmpc_critical_with_hint",
-        "__kmpc_end_critical",
-        "critical",
-    ),
-    ("GOMP_atomic_start", "GOMP_atomic_end", "atomic"),
-    ("GOMP_ordered_start", "GOMP_ordered_end", "ordered"),
-    ("omp_set_lock", "omp_unset_lock", "omp_lock"),
-    ("omp_set_nest_lock", "omp_unset_nest_lock", "omp_nest_lock"),
-    ("pthread_mutex_lock", "pthread_mutex_unlock", "mutex"),
-    ("pthread_spin_lock", "pthread_spin_unlock", "spin lock"),
-    ("pthread_rwlock_rdlock", "pthread_rwlock_unlock", "rwlock"),
-    ("pthread_rwlock_wrlock", "pthread_rwlock_unlock", "rwlock"),
-    ("mtx_lock", "mtx_unlock", "mutex"),
-];
+/// What a function does with a lock, by the lock's name.
+#[derive(Clone, Copy)]
+enum Use {
+    Takes(&'static str),
+    Gives(&'static str),
+}
 
-/// What a function of MPI takes, and what it gives back.
-fn windows(name: &str) -> (Option<&'static str>, Option<&'static str>) {
-    match mpi::meaning(name).does {
-        _ if !mpi::is_called_by_programs(name.as_bytes()) => (None, None),
-        Does::Epoch(Epoch::Lock) => (Some("window"), None),
-        Does::Epoch(Epoch::Unlock) => (None, Some("window")),
-        Does::Epoch(Epoch::LockAll) => (Some("window(all)"), None),
-        Does::Epoch(Epoch::UnlockAll) => (None, Some("window(all)")),
-        _ => (None, None),
+impl Use {
+    fn of(function: &Function, meaning: Meaning) -> Option<Self> {
+        // Headers of C++ call the functions that count.
+        let is_header = meaning.library == Library::Cplusplus && !function.imported;
+        Some(match (meaning.does, meaning.patience) {
+            (Does::Take(lock), Patience::Endless) if !is_header => Self::Takes(lock.word()),
+            (Does::Give(lock), _) if !is_header => Self::Gives(lock.word()),
+            _ => match mpi::meaning(&c_name(&function.name)).does {
+                mpi::Does::Epoch(Epoch::Lock) => Self::Takes("window"),
+                mpi::Does::Epoch(Epoch::Unlock) => Self::Gives("window"),
+                mpi::Does::Epoch(Epoch::LockAll) => Self::Takes("window(all)"),
+                mpi::Does::Epoch(Epoch::UnlockAll) => Self::Gives("window(all)"),
+                _ => return None,
+            },
+        })
     }
 }
 
@@ -204,33 +193,22 @@ fn paths(forest: &Forest, root: NodeId, kept: &Projection) -> Result<Vec<(What, 
 }
 
 fn locks(forest: &Forest, root: NodeId, kept: &Projection) -> Vec<(What, u64)> {
-    let functions = forest
-        .functions()
-        .iter()
-        .map(|function| c_name(&function.name));
-    let (takes, gives): (Vec<_>, Vec<_>) = functions
-        .map(|name| {
-            let takes = LOCKS.iter().find(|(take, ..)| *take == name).map(|it| it.2);
-            let gives = LOCKS
-                .iter()
-                .find(|(_, give, _)| *give == name)
-                .map(|it| it.2);
-            let window = windows(&name);
-            (takes.or(window.0), gives.or(window.1))
-        })
-        .unzip();
+    let uses: Vec<Option<Use>> = (forest.functions().iter().zip(forest.meanings()))
+        .map(|(function, meaning)| Use::of(function, *meaning))
+        .collect();
     let mut counts: FxHashMap<(Held, FunctionKey), u64> = FxHashMap::default();
     let mut held = Held::default();
     let mut open: Vec<FunctionKey> = Vec::new();
     let all = forest.projection(|_| true);
     forest.tokens(root, &all, true, &mut |token| match token {
         Token::Call(function) | Token::Open(function) => {
-            let place = function.0 as usize;
-            if let Some(lock) = gives[place] {
-                held.give(lock);
-            } else if takes[place].is_none() && kept.keeps(function) {
-                let count = counts.entry((held.clone(), function)).or_default();
-                *count = count.saturating_add(1);
+            match uses[function.0 as usize] {
+                Some(Use::Gives(lock)) => held.give(lock),
+                None if kept.keeps(function) => {
+                    let count = counts.entry((held.clone(), function)).or_default();
+                    *count = count.saturating_add(1);
+                }
+                _ => {}
             }
             if matches!(token, Token::Call(_)) {
                 open.push(function);
@@ -238,7 +216,8 @@ fn locks(forest: &Forest, root: NodeId, kept: &Projection) -> Vec<(What, u64)> {
         }
         // A lock is held when the call that takes it has returned.
         Token::Return => {
-            if let Some(lock) = open.pop().and_then(|function| takes[function.0 as usize]) {
+            let over = open.pop().and_then(|function| uses[function.0 as usize]);
+            if let Some(Use::Takes(lock)) = over {
                 held.take(lock);
             }
         }

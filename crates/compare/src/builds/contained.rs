@@ -5,24 +5,14 @@
 //! What a compiler or a header of the standard library calls for itself differs with the options, too: expanded library functions,
 //! the standard library's templates, and the runtime of OpenMP where the compilers use another one.
 
-use super::{Codes, EXPANDED};
+use super::{Codes, is_expanded};
 use crate::normality::tree_calls;
 use crate::sequence::Trees;
 use lockstep_calltree::{FunctionKey, NodeId};
+use lockstep_trace::threads::{Library, runtime};
 use lockstep_trace::{Run, base_name, is_standard, original_name};
-use regex::Regex;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-/// The runtimes of OpenMP, and what compilers call the bodies of regions and tasks.
-const GNU: &str = r"^GOMP_|\._omp_(fn|cpyfn)\.\d+$";
-const LLVM: &str = r"^__kmpc_|^\.omp_(task_entry|outlined)\.|\.omp_outlined";
-
-static KNOWN: LazyLock<Option<[Regex; 3]>> = LazyLock::new(|| {
-    let of = |pattern| Regex::new(pattern).ok();
-    Some([of(EXPANDED)?, of(GNU)?, of(LLVM)?])
-});
 
 /// What one of the builds says of itself.
 struct Side<'a> {
@@ -59,10 +49,12 @@ impl<'a> Side<'a> {
         side
     }
 
-    /// Whether somebody of this build calls what matches.
-    fn uses(&self, trees: &Trees, pattern: &Regex) -> bool {
-        let mut called = self.called.iter();
-        called.any(|it| pattern.is_match(&trees.forest.function(*it).name))
+    /// The runtimes of OpenMP that this build uses.
+    fn runtimes(&self, trees: &Trees) -> FxHashSet<Library> {
+        let called = self.called.iter();
+        called
+            .filter_map(|it| runtime(&trees.forest.function(*it).name))
+            .collect()
     }
 }
 
@@ -74,24 +66,15 @@ pub(crate) fn cannot_contain(trees: &Trees, runs: &[&Run]) -> FxHashSet<Function
     };
     let codes = Codes::of(trees, runs);
     let (before, now) = (Side::of(trees, normals), Side::of(trees, &[*last]));
-    let other_runtime = KNOWN.as_ref().is_some_and(|[_, gnu, llvm]| {
-        let uses = |side: &Side<'_>| (side.uses(trees, gnu), side.uses(trees, llvm));
-        matches!(
-            (uses(&before), uses(&now)),
-            ((true, false), (false, true)) | ((false, true), (true, false))
-        )
-    });
+    let (its_before, its_now) = (before.runtimes(trees), now.runtimes(trees));
+    let other_runtime = its_before.len() == 1 && its_now.len() == 1 && its_before != its_now;
     let called = before.called.union(&now.called).copied();
     let is_out = |it: &FunctionKey| {
         let function = trees.forest.function(*it);
         if is_standard(&function.name) {
             return true;
         }
-        if let Some([expanded, gnu, llvm]) = KNOWN.as_ref()
-            && (expanded.is_match(&function.name)
-                || (other_runtime
-                    && (gnu.is_match(&function.name) || llvm.is_match(&function.name))))
-        {
+        if is_expanded(&function.name) || other_runtime && runtime(&function.name).is_some() {
             return true;
         }
         if function.imported || function.name == "main" {

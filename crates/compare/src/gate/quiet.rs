@@ -3,47 +3,9 @@
 //! A task that waits by asking asks as often as it takes: this is no behaviour. Each call of a tree has a [`Class`], which
 //! depends on the call alone and on nothing around it, so that it is the same in every run.
 
-use crate::timing;
 use lockstep_calltree::{Forest, Function, Label, NodeId};
-use lockstep_trace::c_name;
-use lockstep_trace::mpi::{self, Does};
-use regex::RegexSet;
-use std::sync::LazyLock;
-
-/// Questions that an answer may not be there for yet; besides, those of [`mpi::Meaning::asks`].
-const ASKS: &str = r"(?x)
-    ^((__)?pthread_(mutex|spin|rwlock)_\w*try\w*lock | mtx_trylock | sem_trywait | omp_test_(nest_)?lock | p?poll | p?select
-    | epoll_p?wait2?)$
-  | ^std::(\w*mutex|unique_lock<.*>|shared_lock<.*>)::try_lock | ^std::try_lock
-  | ^std::(__)?(shared|weak)_(ptr|count)<.*>::(_M_)?(unique|use_count|get_use_count|expired)\(";
-
-/// Calls that take a lock, or that give it back.
-const LOCKS: &str = r"(?x)
-    ^((__)?pthread_(mutex|spin|rwlock)_\w*lock | mtx_(timed)?lock | mtx_unlock | sem_(\w*wait|post) | omp_(set|unset)_(nest_)?lock
-    | GOMP_(critical|atomic)_(name_)?(start|end) | __kmpc_(end_)?critical\w*)$
-  | ^std::\w*mutex::(un)?lock | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::(~?(lock_guard|unique_lock|scoped_lock|shared_lock)|(un)?lock)\b";
-
-/// Calls that give a lock back: something came of it.
-const UNLOCKS: &str = r"(?x)
-    ^((__)?pthread_\w+_unlock | mtx_unlock | sem_post | omp_unset_(nest_)?lock | GOMP_(critical|atomic)_(name_)?end
-    | __kmpc_end_critical\w*)$
-  | ^std::\w*mutex::unlock | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::(~|unlock)";
-
-/// Calls that read a clock; besides, those of [`mpi::Meaning::reads_clock`].
-const CLOCKS: &str = r"(?x)
-    ^(omp_get_wtime | clock_gettime | gettimeofday | time | clock)$
-  | ^std::chrono::(_V2::)?\w*clock::now";
-
-/// Calls that hand out work, or answers, to whoever comes first; besides, those of [`mpi::Meaning::waits_for_any`].
-const FIRST_COME: &str = r"(?x)
-    ^(GOMP_(single_\w*start|sections\w*_(start|next)|loop_(ull_)?(\w*_)?(dynamic|guided|runtime)(_\w+)?|parallel_loop_\w*(dynamic|guided|runtime)\w*)
-    | __kmpc_(single|dispatch_\w+))$";
-
-/// Calls of OpenMP's runtime libraries, below which regions and tasks run.
-const RUNTIME: &str = r"^(GOMP_|__kmpc_)";
-
-static NAMES: LazyLock<Option<RegexSet>> =
-    LazyLock::new(|| RegexSet::new([ASKS, LOCKS, UNLOCKS, CLOCKS, FIRST_COME, RUNTIME]).ok());
+use lockstep_trace::threads::{Does, Meaning};
+use lockstep_trace::{c_name, mpi};
 
 /// What a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,47 +54,40 @@ pub(super) struct Named {
 }
 
 impl Named {
-    fn of(function: &Function) -> Self {
+    fn of(function: &Function, meaning: Meaning) -> Self {
         let name = c_name(&function.name);
-        let is = |place: usize| {
-            let names = NAMES.as_ref();
-            names.is_some_and(|it| it.matches(&name).matched(place))
-        };
-        let meaning = mpi::meaning(&name);
-        let asks = meaning.asks() || is(0);
-        let reads_clock = meaning.reads_clock() || is(3);
         let is_mpi = mpi::is_called_by_programs(name.as_bytes());
-        let class = if timing::is_pause(&name) {
-            match () {
-                () if name.contains("yield") => Class::Yield,
-                () if name.contains("sleep") => Class::Sleep,
-                () => Class::Wait,
-            }
-        } else if asks {
-            Class::Question
-        } else if is(1) || reads_clock {
-            Class::Idle
-        } else {
-            Class::Work
+        let of_mpi = mpi::meaning(&name);
+        let asks_messages = of_mpi.asks();
+        let asks = asks_messages || meaning.asks();
+        let is_clock = meaning.does == Does::Clock || of_mpi.reads_clock();
+        let class = match meaning.does {
+            Does::Yield => Class::Yield,
+            Does::Sleep { brief: true } => Class::Sleep,
+            Does::MakeRoom => Class::Wait,
+            _ if meaning.is_pause() => Class::Wait,
+            _ if asks => Class::Question,
+            _ if meaning.is_lock() || is_clock => Class::Idle,
+            _ => Class::Work,
         };
-        let first_come = meaning.waits_for_any() || is(4);
+        let first_come = meaning.is_first_come() || of_mpi.waits_for_any();
         Self {
             class,
             commits: match () {
-                () if is(2) => LOCKED,
-                () if is_mpi && !asks && !reads_clock => MESSAGES,
+                () if meaning.gives_back() => LOCKED,
+                () if is_mpi && !asks && !is_clock => MESSAGES,
                 () => 0,
             },
             asks: match () {
-                () if meaning.asks() => MESSAGES,
+                () if asks_messages => MESSAGES,
                 () if asks => LOCKED,
                 () => 0,
             },
-            shares: is(1) || asks || first_come || class == Class::Wait,
-            answers: asks || first_come || name.contains("timed"),
+            shares: meaning.is_lock() || asks || first_come || class == Class::Wait,
+            answers: asks || first_come || meaning.may_give_up(),
             first_come,
-            receives: is_mpi && (meaning.receives() || matches!(meaning.does, Does::Wait(_))),
-            is_runtime: is(5),
+            receives: is_mpi && (of_mpi.receives() || matches!(of_mpi.does, mpi::Does::Wait(_))),
+            is_runtime: meaning.is_runtime(),
             is_library: (function.imported || lockstep_trace::is_standard(&function.name))
                 && !is_mpi,
         }
@@ -164,7 +119,9 @@ pub(super) struct Classes {
 impl Classes {
     /// O(nodes). Children have smaller numbers than their parents.
     pub fn of(forest: &Forest) -> Self {
-        let named: Vec<Named> = forest.functions().iter().map(Named::of).collect();
+        let named: Vec<Named> = (forest.functions().iter().zip(forest.meanings()))
+            .map(|(function, meaning)| Named::of(function, *meaning))
+            .collect();
         let mut nodes: Vec<Quiet> = Vec::with_capacity(forest.len());
         for id in (0..forest.len() as u32).map(NodeId) {
             let node = forest.node(id);

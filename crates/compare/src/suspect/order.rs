@@ -6,6 +6,7 @@ use crate::phases::Phases;
 use crate::sweep::Ranking;
 use crate::verdict;
 use crate::{CausalOrder, Culprit};
+use lockstep_trace::threads::{self, Does};
 use lockstep_trace::{Event, FunctionId, ProcessName, Run, ThreadName, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -152,22 +153,22 @@ fn blame(findings: &mut [Finding], culprits: &[Culprit], by_score: bool) {
     }
 }
 
-/// Calls in which the threads of a team wait for each other.
-const BARRIERS: [&str; 3] = ["GOMP_barrier", "__kmpc_barrier", "pthread_barrier_wait"];
-
 /// Marks the threads that do not come to a barrier in which all threads of their process wait that did not come to their end: they
 /// went another number of times round.
 fn stay_away(findings: &mut [Finding]) {
     let barrier = |it: &Finding| {
-        let function = it.stuck.as_ref()?.function.as_str();
-        BARRIERS.into_iter().find(|barrier| *barrier == function)
+        let stuck = it.stuck.as_ref();
+        let stuck = stuck.filter(|it| matches!(it.meaning.does, Does::Barrier(_)))?;
+        Some(stuck.function.clone())
     };
-    let mut waiting: BTreeMap<ProcessName, (Option<&str>, usize)> = BTreeMap::new();
+    let mut waiting: BTreeMap<ProcessName, (Option<String>, usize)> = BTreeMap::new();
     for finding in findings.iter().filter(|it| it.reason == Reason::EndsEarly) {
         let of = waiting.entry(finding.trace.process);
         let (common, number) = of.or_insert((barrier(finding), 0));
         *number += 1;
-        *common = common.filter(|it| Some(*it) == barrier(finding));
+        *common = common
+            .take()
+            .filter(|it| Some(it) == barrier(finding).as_ref());
     }
     let is_away = |it: &&mut Finding| it.reason == Reason::Counts && it.stuck.is_none();
     for finding in findings.iter_mut().filter(is_away) {
@@ -181,18 +182,6 @@ fn stay_away(findings: &mut [Finding]) {
     }
 }
 
-/// Calls that start a process.
-const STARTS: [&str; 8] = [
-    "fork",
-    "_Fork",
-    "vfork",
-    "clone",
-    "posix_spawn",
-    "posix_spawnp",
-    "system",
-    "popen",
-];
-
 /// Marks the traces that answer to what a process did which theirs had started before (`timeout`, a shell): one of another
 /// program that differs, too.
 pub(crate) fn answer(findings: &mut [Finding], faulty: &Run) {
@@ -204,7 +193,7 @@ pub(crate) fn answer(findings: &mut [Finding], faulty: &Run) {
         .filter_map(|name| Some((process(name)?.program.as_str(), name)))
         .collect();
     let starts: FxHashSet<FunctionId> = (faulty.functions.iter().zip(0..))
-        .filter(|(function, _)| STARTS.contains(&function.name.as_str()))
+        .filter(|(it, _)| matches!(threads::meaning(&it.name).does, Does::Start { .. }))
         .map(|(_, number)| FunctionId(number))
         .collect();
     for finding in findings {
