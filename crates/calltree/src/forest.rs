@@ -5,7 +5,7 @@ use crate::function::{Function, FunctionKey, Functions};
 use crate::node::{Item, Label, NO_SHAPE, Node, NodeId, Nodes, Shape, Shapes, own};
 use lockstep_loops::{Bodies, BodyId, Key, Names};
 use lockstep_trace::threads::Meaning;
-use lockstep_trace::{FunctionId, Process, Run, Thread, TraceName, in_short};
+use lockstep_trace::{FunctionId, Process, Run, Thread, TraceName, in_short, mpi};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashSet};
@@ -437,6 +437,15 @@ impl Forest {
     #[must_use]
     pub fn meaning(&self, key: FunctionKey) -> Meaning {
         self.meanings()[key.0 as usize]
+    }
+
+    /// What a function does in MPI, by its name: looked up once.
+    ///
+    /// # Panics
+    /// If `key` is of another forest.
+    #[must_use]
+    pub fn of_mpi(&self, key: FunctionKey) -> mpi::Meaning {
+        self.functions.of_mpi()[key.0 as usize]
     }
 
     /// Number of nodes.

@@ -2,6 +2,7 @@
 
 use lockstep_loops::Hasher128;
 use lockstep_trace::threads::{self, Meaning};
+use lockstep_trace::{c_name, mpi};
 use std::collections::HashMap;
 
 /// A function, as an index into [`crate::Forest::functions`].
@@ -28,6 +29,7 @@ pub(crate) struct Functions {
     list: Vec<Function>,
     hashes: Vec<u128>,
     meanings: Vec<Meaning>,
+    of_mpi: Vec<mpi::Meaning>,
     by_identity: HashMap<(String, String), FunctionKey>,
 }
 
@@ -46,6 +48,11 @@ impl Functions {
         &self.meanings
     }
 
+    /// What each does in MPI, by its name.
+    pub fn of_mpi(&self) -> &[mpi::Meaning] {
+        &self.of_mpi
+    }
+
     pub fn intern(&mut self, function: Function) -> FunctionKey {
         let identity = (function.image.clone(), function.linkage.clone());
         if let Some(key) = self.by_identity.get(&identity) {
@@ -57,6 +64,7 @@ impl Functions {
         let key = FunctionKey(self.list.len() as u32);
         self.hashes.push(hasher.finish());
         self.meanings.push(threads::meaning(&function.name));
+        self.of_mpi.push(mpi::meaning(&c_name(&function.name)));
         self.list.push(function);
         self.by_identity.insert(identity, key);
         key

@@ -11,9 +11,7 @@
 //! differ), at most [`MOST`]; equal subtrees cost nothing. *Not for*: showing all differences (`diff`).
 
 use crate::place::{counts, is_mpi};
-use lockstep_api::mpi;
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
-use lockstep_trace::c_name;
 
 /// A departure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -328,9 +326,8 @@ fn goes_round(
 
 /// Whether a function sends, receives or waits: not where it only asks, or tells what is known here.
 pub(crate) fn communicates(forest: &Forest, function: FunctionKey) -> bool {
-    let name = &forest.function(function).name;
-    let tells = |it: mpi::Meaning| it.asks() || it.is_query();
-    is_mpi(forest, function) && !tells(mpi::meaning(&c_name(name)))
+    let meaning = forest.of_mpi(function);
+    is_mpi(forest, function) && !meaning.asks() && !meaning.is_query()
 }
 
 /// Whether a call asks MPI for something without waiting for it.

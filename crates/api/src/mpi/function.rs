@@ -156,7 +156,12 @@ impl Function {
 }
 
 fn find(name: &[u8], language: Language) -> Option<Function> {
-    let row = |name: &[u8]| rows().find(|it| it.name.as_bytes().eq_ignore_ascii_case(name));
+    let row = |name: &[u8]| {
+        let is_it = |it: &&Row| {
+            it.name.len() == name.len() && it.name.as_bytes().eq_ignore_ascii_case(name)
+        };
+        rows().find(is_it)
+    };
     if let Some(row) = row(name) {
         return Some(Function::new(row, language));
     }
