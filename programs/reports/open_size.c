@@ -53,7 +53,7 @@ static void store_close(struct store *store) {
 }
 
 static void name_file(char *name, size_t length, int number, int rank) {
-    const char *directory = getenv("TMPDIR");
+    const char *directory = getenv("SCRATCH");
     if (rank == 0)
         snprintf(name, length, "%s/open_size.%ld.%d", directory ? directory : "/tmp", (long)(MPI_Wtime() * 1e6), number);
     MPI_Bcast(name, (int)length, MPI_CHAR, 0, MPI_COMM_WORLD);

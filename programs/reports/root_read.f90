@@ -31,9 +31,9 @@ program root_read
 contains
 
   subroutine make_file()
-    character(128) :: name, directory
+    character(256) :: name, directory
     integer :: status, i, mode, now
-    call get_environment_variable('TMPDIR', directory, status=status)
+    call get_environment_variable('SCRATCH', directory, status=status)
     if (status /= 0) directory = '/tmp'
     call system_clock(now)
     if (me == 0) write (name, '(2a, i0)') trim(directory), '/root_read.', now

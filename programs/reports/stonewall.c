@@ -49,7 +49,7 @@ static long total(int mine) {
 
 static void open_file(struct test *test) {
     char name[256];
-    const char *directory = getenv("TMPDIR");
+    const char *directory = getenv("SCRATCH");
     if (test->rank == 0)
         snprintf(name, sizeof name, "%s/stonewall.%d", directory ? directory : "/tmp", rand() ^ (int)(MPI_Wtime() * 1e3));
     MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);

@@ -112,8 +112,10 @@ impl Report {
     #[must_use]
     pub fn ask(&self, mpi: Mpi, scratch: &Scratch) -> Option<Answers> {
         let (normal, faulty) = (self.words(mpi, "ok")?, self.words(mpi, "bug")?);
-        let normal = record_with(scratch, &[], &normal, &[]);
-        let faulty = record_with(scratch, &WATCHED, &faulty, &[]);
+        // A run that hangs leaves its files behind.
+        let files = [("SCRATCH".to_owned(), scratch.path().into())];
+        let normal = record_with(scratch, &[], &normal, &files);
+        let faulty = record_with(scratch, &WATCHED, &faulty, &files);
         let path = normal.directory.display().to_string();
         let beside = |options: &[&str]| self.of_progress(&faulty, options);
         Some(Answers {
