@@ -9,7 +9,8 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_progress::published::{Method, analyse_by, model_of};
 use lockstep_progress::{
-    Activity, Deed, Group, Kind, Loose, Progress as Found, Standing, Watch, analyse_against,
+    Activity, Deed, Group, Kind, Progress as Found, Standing, Watch, analyse_against,
+    loose_sentence,
 };
 use lockstep_report::ProgressPage;
 use lockstep_trace::{EndKind, Outline, Run, ranges};
@@ -246,7 +247,7 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
             _ => writeln!(out, "; {victims} wait for it")?,
         }
     }
-    let loose: Vec<String> = found.loose.iter().map(Loose::sentence).collect();
+    let loose: Vec<String> = found.loose.iter().map(loose_sentence).collect();
     for sentence in found
         .mismatched
         .iter()
@@ -332,7 +333,7 @@ fn document(found: &Found) -> Value {
         "stuck": found.waiting.stuck,
         "deadlocks": found.waiting.cores,
         "mismatches": found.mismatched,
-        "loose_ends": found.loose.iter().map(Loose::sentence).collect::<Vec<_>>(),
+        "loose_ends": found.loose.iter().map(loose_sentence).collect::<Vec<_>>(),
         "potential_deadlock": found.potential,
         "causes": causes,
         "notes": found.notes,

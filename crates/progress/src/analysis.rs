@@ -6,20 +6,14 @@ use crate::cause::{Cause, causes, deeds, differed, differed_before};
 use crate::displaced::displaced;
 use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::facts;
-use crate::freed;
 use crate::group::{Order, apart};
 use crate::judgement::{held_up_by, judge, least};
-use crate::loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized};
-use crate::matching::Matching;
-use crate::message::Conversation;
-use crate::message::{CommunicatorId, Membership};
-use crate::mismatch::{Mismatch, mismatches};
+use crate::loose_words;
 use crate::observe::{Normal, Observed};
 use crate::past::{went_ahead, went_on};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::races::{Race, doubts, race, steals};
 use crate::recount::recount;
-use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
 use crate::strays::{self, Stray, Unreceived, calls, strays, unstarted_receive};
@@ -28,6 +22,10 @@ use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
+use lockstep_check::{
+    Loose, Mismatch, at_once, loose_ends, loose_ends_so_far, mismatches, never_finalized,
+};
+use lockstep_comm::{Circle, CommunicatorId, Conversation, Matching, Membership, without_buffers};
 use lockstep_trace::{Communicators, End, EndKind, Fact, Origin, Run, SourceLine, TraceName};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -235,7 +233,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let standing = moments.iter().map(|moment| &standing[moment]);
     let (groups, places) = group(&observed.tasks, standing, &program);
     if !goes_on {
-        freed::settle(run, &mut observed.conversations);
+        lockstep_check::settle(run, observed.usages.values_mut());
     }
     let conversations = &observed.conversations;
     let matching = Matching::new(conversations);
@@ -278,8 +276,13 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let (mut loose, circle) = rayon::join(
         || match (observed.is_whole, goes_on) {
             (false, _) => Vec::new(),
-            (true, true) => loose_ends_so_far(conversations, &matching),
-            (true, false) => loose_ends(conversations, &observed.membership, &matching),
+            (true, true) => loose_ends_so_far(conversations, &observed.usages, &matching),
+            (true, false) => loose_ends(
+                conversations,
+                &observed.usages,
+                &observed.membership,
+                &matching,
+            ),
         },
         || match is_free {
             true => without_buffers(conversations, &observed.membership, &matching),
@@ -292,7 +295,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         .iter()
         .all(|it| it.end.kind != EndKind::Running)
     {
-        loose.extend(at_once(conversations));
+        loose.extend(at_once(conversations, &observed.usages));
     }
     if observed.is_whole && waiting.stuck.is_empty() {
         let unfinalized = unfinalized(&observed.tasks, conversations);
@@ -407,8 +410,12 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         truants: truants(run, conversations),
         ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
-    let mut all = conversations.values();
-    let is_fatal = !displaced.is_empty() || all.any(Conversation::is_in_a_fatal_mistake);
+    let mut all = observed.usages.iter();
+    let is_fatal = !displaced.is_empty()
+        || all.any(|(task, it)| {
+            let task = conversations.get(task);
+            task.is_some_and(|task| it.is_in_a_fatal_mistake(task))
+        });
     let is_amiss = are_ended_amiss && is_fatal;
     (progress.hang, progress.kind) = judge(&progress, is_amiss);
     // A task that has yet to come may still do what it left out, and who computes holds the others up
@@ -459,7 +466,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         let mut all = progress.loose.iter();
         all.find(|it| it.is_lost_between(circle.iter().map(|it| it.0)))
     });
-    let lost = lost.map(Loose::sentence);
+    let lost = lost.map(loose_words::sentence);
     let potential = circle.map(|it| call_words::potential(&facts, &it)).or(race);
     let both = lost.zip(potential.as_ref());
     let both = both.map(|(lost, potential)| format!("{lost}; {potential}"));

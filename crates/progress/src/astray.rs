@@ -15,24 +15,13 @@
 //! *Guarantees*: both sides are in the trace. *Costs*: once O(parts) of each task that is waited for, and
 //! of all tasks where the second rule is asked; for each who waits, what the other sent that nobody took (256 at most). *Not for*: messages that were never sent ([`crate::departure`]).
 
-use crate::matching::{Matching, PartId};
-use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
-use crate::series::{Examples, Next, Said, Way, series};
+use crate::series::{Examples, Next, Said, series};
 use crate::waits::{Wait, Waiting, Why};
+use lockstep_comm::recent::Way;
+use lockstep_comm::{Conversation, Envelope, Matching, PartId, PartKind, Peer};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// To whom, with which tag and in which communicator messages go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Envelope {
-    /// To whom.
-    pub to: u32,
-    /// Its tag.
-    pub tag: i64,
-    /// Its communicator: a message of another one has nothing to do with a wait in this one.
-    pub communicator: CommunicatorId,
-}
 
 /// A message that went astray.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -530,25 +519,6 @@ fn taken<'a>(
         let sent = sent.chain(conversation.sent.iter().copied());
         sent.map(move |it| (task, it))
     })
-}
-
-impl PartKind {
-    /// Of a message to somebody.
-    pub(crate) fn envelope(&self) -> Option<Envelope> {
-        match *self {
-            Self::Send {
-                to: Peer::Task(to),
-                tag,
-                communicator,
-                ..
-            } => Some(Envelope {
-                to,
-                tag,
-                communicator,
-            }),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! Who is wrong where a message is not the one that is waited for.
 
 use super::*;
-use crate::message::{Mode, Operation, State, Waits};
-use crate::message_tests::{Job, receive, send};
+use crate::message_tests::{Asked as _, Job, receive, send};
+use lockstep_comm::{CommunicatorId, Mode, Operation, State, Waits};
 
 /// A message in the communicator in which these all are.
 fn to(to: u32, tag: i64) -> Envelope {

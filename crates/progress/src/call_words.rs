@@ -1,13 +1,12 @@
 //! Calls that do not fit each other, or fit by luck, in words.
 
 use crate::analysis::Facts;
-use crate::loose::LooseEnd;
-use crate::message::{Conversation, PartKind};
-use crate::mismatch::{Aspect, Mismatch};
 use crate::races::{Doubt, Harm, Race};
 use crate::sites::Sites;
-use crate::verdict::{file, group_of, telling, who};
+use crate::verdict::{group_of, telling, who};
 use lockstep_api::mpi::{Does, Making, Shape};
+use lockstep_check::{Aspect, LooseEnd, Mismatch};
+use lockstep_comm::{Conversation, PartKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
@@ -132,7 +131,7 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
                 frame
                     .called_at
                     .as_ref()
-                    .map(|line| format!(" at {}", file(line)))
+                    .map(|line| format!(" at {}", line.brief()))
             });
         let called = || facts.sites.of(conversation, part.operation);
         // What a start begins was said before.

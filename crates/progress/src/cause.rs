@@ -3,22 +3,21 @@
 //! collective operation.
 
 use crate::analysis::Group;
-use crate::astray::{Envelope, Misdirection};
+use crate::astray::Misdirection;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::exchange::left_out_of_exchange;
 use crate::gap::{Gap, gap};
 use crate::group::Order;
 use crate::habit::{Habits, Missed};
 use crate::lapse::{Lapse, Rounds};
-use crate::matching::PartId;
-use crate::message::Conversation;
-use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
 use crate::omission::{self, Omission, Wanted, omission};
 use crate::past::passed;
 use crate::precedent::precedents;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_calltree::NodeId;
+use lockstep_check::{Aspect, Mismatch};
+use lockstep_comm::{Conversation, Envelope, PartId};
 use lockstep_trace::threads::{self, Library};
 use lockstep_trace::{SourceLine, TraceName, base_name, brief, c_name, is_standard, ranges};
 use std::collections::{BTreeMap, BTreeSet};
@@ -655,10 +654,10 @@ fn call(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matching::Matching;
-    use crate::message::{PartKind, Peer};
-    use crate::message_tests::{Job, collective, receive};
-    use crate::mismatch::mismatches;
+    use crate::message_tests::{Asked, Job, collective, receive};
+    use lockstep_check::mismatches;
+    use lockstep_comm::Matching;
+    use lockstep_comm::{PartKind, Peer};
 
     /// All reduce, rank 1 by another operation; then the last waits for a message of one of them.
     fn reduced(awaited: u32) -> Vec<String> {

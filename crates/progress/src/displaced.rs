@@ -11,10 +11,9 @@
 //!
 //! *Costs*: O(parts) of each task that died, or is late. *Not for*: messages that fit, or that no arguments tell of.
 
-use crate::loose::unfit;
-use crate::matching::{Matching, PartId};
-use crate::message::{Conversation, PartKind, Size};
 use crate::waits::{Wait, Waiting, Why};
+use lockstep_check::unfit;
+use lockstep_comm::{Conversation, Matching, PartId, PartKind, Size};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -79,8 +78,8 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Mode, Peer};
     use crate::message_tests::{Job, receive, send};
+    use lockstep_comm::{Mode, Peer};
 
     fn numbers(mut kind: PartKind, count: i64) -> PartKind {
         if let PartKind::Send { size, .. } | PartKind::Receive { size, .. } = &mut kind {
@@ -120,7 +119,7 @@ mod tests {
             from: 1,
             to: 0,
             why: Why::Message(Some(5)),
-            communicator: Some(crate::message::CommunicatorId(0)),
+            communicator: Some(lockstep_comm::CommunicatorId(0)),
             or_another: false,
         };
         let wait = [wait];

@@ -1,10 +1,9 @@
 //! How the tasks ended: by themselves, with their job, or with their launcher.
 
 use crate::analysis::{Activity, Place, Task};
-use crate::message::{Conversation, State};
-use crate::routines::is_routine;
-use crate::strand::Doing;
 use crate::waits::Waiting;
+use lockstep_check::Usage;
+use lockstep_comm::{Conversation, Doing, State, is_routine};
 use lockstep_trace::threads::{self, Does, Meaning};
 use lockstep_trace::{End, EndKind, Process, Run, c_name, mpi};
 use std::collections::BTreeMap;
@@ -86,6 +85,7 @@ pub(crate) fn died_of_a_signal(
     run: &Run,
     tasks: &mut BTreeMap<u32, Task>,
     conversations: &mut BTreeMap<u32, Conversation>,
+    usages: &BTreeMap<u32, Usage>,
     notes: &mut Vec<String>,
 ) {
     let is_gone = |task: &Task| task.end.kind == EndKind::Killed && !task.end.certain;
@@ -107,9 +107,10 @@ pub(crate) fn died_of_a_signal(
         .filter(|it| raises(&it.stack))
         .map(|it| it.number)
         .collect();
-    let mistaken = conversations
-        .iter()
-        .filter(|it| it.1.may_have_died_of_a_mistake());
+    let mistaken = usages.iter().filter(|(task, it)| {
+        let task = conversations.get(task);
+        task.is_some_and(|task| it.may_have_died_of_a_mistake(task))
+    });
     let mistaken: Vec<u32> = mistaken.map(|(task, _)| *task).collect();
     let mut ways = [raised, mistaken].into_iter();
     let suspects = ways.find(|it| !it.is_empty()).unwrap_or(computes);
@@ -225,9 +226,13 @@ pub(crate) fn lost_their_launcher(
     is_known: bool,
     tasks: &mut BTreeMap<u32, Task>,
     conversations: &mut BTreeMap<u32, Conversation>,
+    usages: &BTreeMap<u32, Usage>,
 ) {
-    let is_amiss = |it: &Conversation| it.late.is_some() || it.is_in_a_mistake();
-    if conversations.values().any(is_amiss) {
+    let is_amiss = |(task, it): (&u32, &Conversation)| {
+        let usage = usages.get(task);
+        it.late.is_some() || usage.is_some_and(|usage| usage.is_in_a_mistake(it))
+    };
+    if conversations.iter().any(is_amiss) {
         return;
     }
     let waits = |task: &Task| {
@@ -372,8 +377,8 @@ fn does(place: &Place) -> mpi::Does {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::message::{Mode, Peer};
     use crate::message_tests::{Job, receive, send};
+    use lockstep_comm::{Mode, Peer};
     use lockstep_trace::TraceName;
 
     /// A task that ended with this status in these calls of libraries.
@@ -429,7 +434,7 @@ pub(crate) mod tests {
         }
         job.call(2, "MPI_Send", vec![send(2, 0, Mode::Standard)], true);
         let mut tasks = tasks.into_iter().map(|it| (it.number, it)).collect();
-        lost_their_launcher(is_known, &mut tasks, &mut job.0);
+        lost_their_launcher(is_known, &mut tasks, &mut job.0, &BTreeMap::new());
         crashed(&tasks)
     }
 

@@ -11,8 +11,8 @@
 //! twice, within the bounds of [`crate::omission`]. *Not for*: messages that go one way, as in a sweep; two messages to one
 //! task in one exchange with one tag; tasks of whose threads several communicate.
 
-use crate::message::{CommunicatorId, Conversation};
 use crate::omission::{Act, Evidence, Omission, Wanted, acts};
+use lockstep_comm::{CommunicatorId, Conversation};
 use std::collections::BTreeMap;
 
 /// So many messages that were sent to whom one was asked of tell that this one lacks.
@@ -171,9 +171,9 @@ pub(crate) fn left_out_of_exchange(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Mode, Peer};
     use crate::message_tests::{Job, collective, receive, send};
     use crate::omission::ALL;
+    use lockstep_comm::{Mode, Peer};
 
     /// A job in words, a line a rank: `>3` sends to rank 3, `<3` receives from it, with this tag or that behind a colon, `?3`
     /// waits for it, and `=` is for all.

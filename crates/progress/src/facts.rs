@@ -6,12 +6,11 @@ use crate::analysis::{Facts, Group, Place, Progress};
 use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, ended};
 use crate::inside::Inside;
-use crate::loose::Loose;
-use crate::mismatch::{Aspect, Mismatch};
 use crate::races::Race;
-use crate::replay::Circle;
 use crate::verdict::{group_of, named, telling};
 use crate::{Kind, PartId};
+use lockstep_check::{Aspect, Loose, Mismatch};
+use lockstep_comm::Circle;
 use lockstep_trace::{Fact, SourceLine, TraceName, c_name};
 
 impl Progress {

@@ -3,13 +3,14 @@
 //! The bytes are the calls of three tasks: which function, whether it comes back, and a value for each parameter, small
 //! mostly. What nobody could have called is taken like everything else: nothing here may panic.
 
-use crate::conversation::Said;
-use crate::message::{CommunicatorId, Conversation, Membership, State};
-use crate::routines::Routine;
-use crate::windows::Windows;
-use crate::{Matching, Waiting, loose_ends, mismatches, without_buffers};
+use crate::Waiting;
 use lockstep_api::mpi::constants::{ANY_SOURCE, PROC_NULL};
 use lockstep_api::mpi::{self, Does, Function, Kind};
+use lockstep_check::{Observed, Usage, loose_ends, mismatches};
+use lockstep_comm::{
+    CommunicatorId, Conversation, Matching, Membership, Routine, Said, State, Windows,
+    without_buffers,
+};
 use lockstep_trace::{
     Annotated, Argument, Buffer, Event, FunctionId, Handle, Meaning, Peer, Resolved, TraceName,
     Value,
@@ -211,7 +212,7 @@ fn resolved(
 }
 
 /// Some calls; `None` where the bytes end.
-fn speak(said: &mut Said, bytes: &mut Bytes<'_>) -> Option<()> {
+fn speak(said: &mut Said<Observed>, bytes: &mut Bytes<'_>) -> Option<()> {
     let all = bases();
     for index in 0..MOST {
         let chosen = [bytes.byte()?, bytes.byte()?];
@@ -237,12 +238,14 @@ pub fn calls(input: &[u8]) {
     let mut bytes = Bytes(input);
     let mut windows = Windows::new(COMMUNICATORS);
     let mut tasks: BTreeMap<u32, Conversation> = BTreeMap::new();
+    let mut usages = BTreeMap::new();
     for task in 0..TASKS {
         let world = Some(CommunicatorId(0));
         let made = Windows::new(COMMUNICATORS);
         let mut said = Said::new(TraceName::new(task, 0), made, world);
         let _ = speak(&mut said, &mut bytes);
-        let (mut conversation, made) = said.into_told();
+        let (mut conversation, made, rules) = said.into_told();
+        usages.insert(task, Usage::from(rules));
         windows.adopt(&made, &mut conversation);
         conversation.state = match (conversation.pending.is_empty(), conversation.finalized) {
             (false, _) => State::Waiting,
@@ -261,6 +264,6 @@ pub fn calls(input: &[u8]) {
     let matching = Matching::new(&tasks);
     let wrong = mismatches(&tasks, &membership, &matching);
     let _ = Waiting::new(&tasks, &membership, &matching, &wrong);
-    let _ = loose_ends(&tasks, &membership, &matching);
+    let _ = loose_ends(&tasks, &usages, &membership, &matching);
     let _ = without_buffers(&tasks, &membership, &matching);
 }

@@ -12,7 +12,7 @@
 //! in it: who answers as others come may well answer them in order. *Costs*: one pass over the messages of a task that are not
 //! settled. *Not for*: who would have been the first or the last of the row.
 
-use crate::message::{CommunicatorId, Conversation};
+use lockstep_comm::{CommunicatorId, Conversation};
 use std::sync::Arc;
 
 /// So many equal steps from one receiver to the next are a row.
@@ -143,8 +143,8 @@ fn row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Mode, Peer};
     use crate::message_tests::{Job, receive, send};
+    use lockstep_comm::{Mode, Peer};
 
     fn gap_of(sent: &[(&str, u32, i64)], missed: u32, tag: Option<i64>) -> Option<[u32; 2]> {
         let mut job = Job::default();

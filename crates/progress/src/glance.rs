@@ -5,8 +5,8 @@
 
 use crate::analysis::{Activity, Group, Progress, Task};
 use crate::ends::ended_well;
-use crate::strand::gathers;
 use crate::verdict;
+use lockstep_comm::gathers;
 use lockstep_trace::{Outline, Outlined, ThreadName};
 use std::collections::BTreeMap;
 

@@ -13,9 +13,9 @@
 //! *Not for*: receives that are missing (then it is the sender who waits).
 
 use crate::departure::{Departure, MOST, calls, communicates, function, nth};
-use crate::routines::Routine;
 use lockstep_api::mpi::{Does, Form};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_comm::Routine;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

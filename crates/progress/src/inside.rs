@@ -6,8 +6,7 @@
 //!                       thread 2 ── lock ──►
 //! ```
 
-use crate::message::Conversation;
-use crate::strand::{Doing, Lock, Strand};
+use lockstep_comm::{Conversation, Doing, Lock, Strand};
 use lockstep_trace::{ProcessName, TraceName};
 use lockstep_waitfor::Need;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use crate::analysis::{Activity, Group, Kind, Progress, Task, waits_of};
 use crate::ends::{crashed, ended, left};
 use crate::group::Order;
-use crate::mismatch::Mismatch;
 use crate::waits::Waiting;
+use lockstep_check::Mismatch;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tasks that nothing keeps from going on, and that others wait for, directly or not.

@@ -26,25 +26,16 @@
 //! (`compare`).
 
 mod analysis;
-mod answer;
-mod apart;
-mod arguments;
 mod astray;
 mod beside;
-mod buffers;
 mod builds;
-mod call;
 mod call_words;
 mod cause;
-mod conversation;
-mod datatypes;
 mod departure;
 mod displaced;
 mod ends;
-mod epochs;
 mod exchange;
 mod facts;
-mod freed;
 #[doc(hidden)]
 pub mod fuzz;
 mod gap;
@@ -55,78 +46,47 @@ mod inside;
 mod iteration;
 mod judgement;
 mod lapse;
-mod layout;
-mod loose;
 mod loose_words;
-mod matching;
-mod message;
-mod mismatch;
-mod mpi_group;
 mod nesting;
 mod observe;
 mod omission;
-mod onesided;
-mod partitions;
 mod past;
 mod place;
-mod poll;
 mod precedent;
 pub mod published;
 mod races;
-mod reader;
 mod recount;
-mod replay;
-mod requests;
-mod resources;
-mod rounds;
-mod routines;
 mod series;
-mod settled;
 mod shown;
 mod sites;
 mod source;
-mod strand;
 mod strays;
 mod team;
 mod thread_words;
-mod turn;
 mod unseen;
-mod usage;
 mod verdict;
 mod wait_words;
 mod waits;
 mod walk;
 mod watch;
-mod windows;
 
 pub use analysis::{
     Activity, Group, Kind, Place, Polling, Progress, Task, analyse, analyse_against,
 };
-pub use astray::{Envelope, Misdirection};
+pub use astray::Misdirection;
 pub use beside::departed_from_each;
 pub use cause::{Cause, Deed};
-pub use datatypes::Unit;
 pub use departure::{Departure, MOST};
-pub use epochs::Needs;
 pub use gap::{Gap, Instead};
 pub use glance::at_a_glance;
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
-pub use lockstep_api::mpi::{Epoch, Meaning, Mode, Resource, Shape};
-pub use loose::{Loose, LooseEnd, loose_ends};
-pub use matching::{Matching, PartId};
-pub use message::{
-    Amount, Amounts, Collective, CommunicatorId, Conversation, Membership, Operation, Part,
-    PartKind, Peer, Role, Size, State, Step, Unstarted, Waits, Wildcard,
-};
-pub use mismatch::{Aspect, Mismatch, mismatches};
+pub use lockstep_check::{Aspect, Loose, LooseEnd, Mismatch};
+pub use lockstep_comm::{Circle, CommunicatorId, Doing, Lock, PartId};
+pub use loose_words::sentence as loose_sentence;
 pub use omission::{Evidence, Omission};
-pub use replay::{Circle, without_buffers};
-pub use resources::{Held, Resources};
 pub use source::Follower;
-pub use strand::{Doing, Lock, Strand};
 pub use strays::Unreceived;
-pub use usage::Usage;
 pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
 pub use watch::{Standing, Watch};
 

@@ -1,112 +1,30 @@
 #![allow(clippy::unwrap_used)]
 //! Small conversations, and who is stuck in them.
 
-use crate::message::*;
-use crate::{Aspect, Circle, Matching, Waiting, Why, loose_ends, mismatches, without_buffers};
-use lockstep_trace::{Annotated, Argument, Event, FunctionId, Meaning, Resolved, TraceName};
+use crate::{Circle, Waiting, Why};
+use lockstep_api::mpi::Epoch;
+use lockstep_check::{Aspect, loose_ends, mismatches};
+pub(crate) use lockstep_comm::job::{Job, collective, receive, resolved, send};
+use lockstep_comm::*;
+use lockstep_trace::TraceName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const WORLD: CommunicatorId = CommunicatorId(0);
 
-#[derive(Default)]
-pub struct Job(pub BTreeMap<u32, Conversation>);
-
-pub fn send(to: u32, tag: i64, mode: Mode) -> PartKind {
-    PartKind::Send {
-        to: Peer::Task(to),
-        tag,
-        communicator: WORLD,
-        mode,
-        size: Size::default(),
-    }
+/// What is asked of a job.
+pub(crate) trait Asked {
+    fn potential(&self) -> Option<Circle>;
+    fn waiting(&self) -> Waiting;
 }
 
-pub fn receive(from: Peer, tag: Option<i64>) -> PartKind {
-    PartKind::Receive {
-        from,
-        tag,
-        communicator: WORLD,
-        size: Size::default(),
-        wildcard: (from == Peer::Any).then_some(Wildcard { tag }),
-    }
-}
-
-pub fn collective(name: &str, root: Option<i64>) -> PartKind {
-    PartKind::Collective(Collective {
-        communicator: Some(WORLD),
-        name: name.into(),
-        meaning: lockstep_api::mpi::meaning(name),
-        root,
-        role: Role::Member,
-        reduction: None,
-        terms: None,
-        size: Size::default(),
-        amounts: None,
-    })
-}
-
-/// A recorded call, none of whose arguments stands for a task or a communicator.
-pub fn resolved(arguments: Vec<Argument>) -> Resolved {
-    Resolved {
-        function: None,
-        meanings: arguments.iter().map(|_| Meaning::Plain).collect(),
-        annotated: Annotated {
-            index: 0,
-            inferred: false,
-            event: Event::Call(FunctionId(0)),
-            symbols: 0,
-            arguments: Some(arguments.into()),
-            line: None,
-        },
-    }
-}
-
-impl Job {
-    /// A call that begins parts and waits for all of them; `done` if it returned.
-    pub fn call(&mut self, task: u32, name: &str, kinds: Vec<PartKind>, done: bool) -> &mut Self {
-        let conversation = self.0.entry(task).or_default();
-        let operation = conversation.operations.len();
-        let first = conversation.parts.len();
-        let parts = kinds.into_iter().map(|kind| Part {
-            operation,
-            kind,
-            complete: done,
-        });
-        conversation.parts.extend(parts);
-        let waits = Waits::All((first..conversation.parts.len()).collect());
-        conversation.operations.push(Operation {
-            name: name.into(),
-            event: operation as u64,
-            returned: done,
-            waits,
-        });
-        if !done {
-            conversation.pending.push(operation);
-        }
-        conversation.state = if done { State::Running } else { State::Waiting };
-        self
-    }
-
-    fn end(&mut self, task: u32, state: State) -> &mut Self {
-        self.0.entry(task).or_default().state = state;
-        self
-    }
-
+impl Asked for Job {
     fn potential(&self) -> Option<Circle> {
         let matching = Matching::new(&self.0);
         without_buffers(&self.0, &self.members(), &matching)
     }
 
-    pub fn members(&self) -> Membership {
-        let everybody: Arc<[u32]> = self.0.keys().copied().collect();
-        Membership {
-            members: vec![Some(everybody)],
-            ..Membership::default()
-        }
-    }
-
-    pub fn waiting(&self) -> Waiting {
+    fn waiting(&self) -> Waiting {
         let matching = Matching::new(&self.0);
         let mismatches = mismatches(&self.0, &self.members(), &matching);
         Waiting::new(&self.0, &self.members(), &matching, &mismatches)
@@ -583,9 +501,9 @@ fn loose_ends_are_told() {
         .end(0, State::Finished)
         .end(1, State::Finished);
     let matching = Matching::new(&job.0);
-    let found: Vec<String> = loose_ends(&job.0, &job.members(), &matching)
+    let found: Vec<String> = loose_ends(&job.0, &BTreeMap::new(), &job.members(), &matching)
         .iter()
-        .map(|it| it.sentence())
+        .map(crate::loose_sentence)
         .collect();
     assert_eq!(
         found,
@@ -637,4 +555,53 @@ fn a_send_to_who_asked_and_computes() {
     job.call(1, "MPI_Recv", other, false);
     job.call(2, "MPI_Comm_rank", Vec::new(), true);
     assert_eq!(waits(&job), [(1, 2, Why::Message(Some(4)))]);
+}
+
+/// A step of an epoch on a window, for these.
+fn step(step: Step, ranks: Option<&[i64]>) -> Vec<PartKind> {
+    vec![PartKind::Epoch {
+        window: CommunicatorId(0),
+        step,
+        group: ranks.map(|ranks| {
+            Arc::new(MpiGroup::Include(
+                MpiGroup::Of(CommunicatorId(0)).into(),
+                ranks.to_vec(),
+            ))
+        }),
+    }]
+}
+
+#[test]
+fn who_never_posts_is_waited_for() {
+    let waits = |posts: &[u32]| {
+        let mut job = Job::default();
+        job.call(0, "MPI_Win_start", step(Step::Start, Some(&[1, 2])), true)
+            .call(0, "MPI_Win_complete", step(Step::Complete, None), false);
+        for task in [1, 2] {
+            job.call(task, "MPI_Barrier", vec![], true);
+        }
+        for &task in posts {
+            job.call(task, "MPI_Win_post", step(Step::Post, Some(&[0])), true);
+        }
+        let waits = job.waiting().waits;
+        let told = waits.into_iter().map(|it| (it.from, it.to, it.why));
+        told.collect::<Vec<_>>()
+    };
+    let post = |of| (0, of, Why::Epoch(Epoch::Post));
+    assert_eq!(waits(&[1]), [post(2)]);
+    assert_eq!(waits(&[]), [post(1), post(2)]);
+    assert_eq!(waits(&[1, 2]), []);
+}
+
+#[test]
+fn who_was_let_in_is_waited_for() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Win_start", step(Step::Start, Some(&[1])), false)
+        .call(1, "MPI_Win_post", step(Step::Post, Some(&[0])), true)
+        .call(1, "MPI_Win_wait", step(Step::Wait, None), false)
+        .call(2, "MPI_Win_start", step(Step::Start, Some(&[3])), true)
+        .call(2, "MPI_Win_complete", step(Step::Complete, None), true);
+    let waits = job.waiting().waits;
+    let told: Vec<_> = waits.iter().map(|it| (it.from, it.to)).collect();
+    assert_eq!(told, [(1, 0)]);
 }

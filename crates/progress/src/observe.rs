@@ -1,19 +1,18 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
 use crate::analysis::{Activity, Place, Polling, Task};
-use crate::apart::set_apart;
 use crate::builds::Renamed;
 use crate::ends::{
     died_of_a_signal, ended_well, ends_in_a_crash, is_crash, is_mpi, killed_first,
     lost_their_launcher, state,
 };
-use crate::message::{Conversation, Membership, State};
 use crate::place::{Moment, open};
-use crate::routines::Routines;
 use crate::source::{Context, Source};
-use crate::strand::{Doing, Functions};
-use crate::windows::Windows;
 use lockstep_calltree::{Forest, NodeId, StackFrame, left_out};
+use lockstep_check::Usage;
+use lockstep_comm::{
+    Conversation, Doing, Functions, Membership, Routines, State, Windows, set_apart,
+};
 use lockstep_trace::{
     Communicators, Frame, Origin, Process, Run, SourceLine, Thread, ThreadName, TraceName, c_name,
 };
@@ -28,6 +27,8 @@ pub(crate) struct Observed {
     pub forest: Forest,
     pub roots: Vec<NodeId>,
     pub conversations: BTreeMap<u32, Conversation>,
+    /// What each did wrong by itself, of those who did.
+    pub usages: BTreeMap<u32, Usage>,
     pub membership: Membership,
     pub communicators: Communicators,
     /// Stacks of threads that are not the first of their tasks, where there are several.
@@ -83,13 +84,16 @@ impl Observed {
             let notes = &mut Vec::new();
             Normal {
                 roots: numbers.zip(traces.iter().map(|it| it.root)).collect(),
-                conversations: converse(run, source, &communicators, &chosen, notes).0,
+                conversations: converse(run, source, &communicators, &chosen, notes).conversations,
             }
         });
         let roots: Vec<NodeId> = traces.into_iter().map(|trace| trace.root).collect();
         let communicators = source.communicators(run);
-        let (mut conversations, membership) =
-            converse(run, source, &communicators, &chosen, &mut notes);
+        let Heard {
+            mut conversations,
+            usages,
+            membership,
+        } = converse(run, source, &communicators, &chosen, &mut notes);
         let mut tasks = Vec::with_capacity(chosen.len());
         // Of many tasks most stand where others do.
         let mut stacks: HashSet<Arc<[Place]>> = HashSet::new();
@@ -144,8 +148,8 @@ impl Observed {
         // Of what comes in order a tree's nodes are full.
         let mut tasks: BTreeMap<u32, Task> = tasks.into_iter().collect();
         let is_known = run.lost_its_launcher();
-        lost_their_launcher(is_known, &mut tasks, &mut conversations);
-        died_of_a_signal(run, &mut tasks, &mut conversations, &mut notes);
+        lost_their_launcher(is_known, &mut tasks, &mut conversations, &usages);
+        died_of_a_signal(run, &mut tasks, &mut conversations, &usages, &mut notes);
         let gone = chosen
             .iter()
             .map(|(number, process, _)| Some((process.gone_at?, *number)));
@@ -163,6 +167,7 @@ impl Observed {
             stacks: stacks_of_threads(run, &chosen),
             forest,
             conversations,
+            usages,
             membership,
             communicators,
             notes,
@@ -219,15 +224,23 @@ fn choose<'a>(run: &'a Run, notes: &mut Vec<String>) -> Vec<(u32, &'a Process, &
 /// Tasks that are read at once, in parallel.
 const AT_ONCE: usize = 1 << 14;
 
-/// What the tasks told each other, and who is in which communicator.
+/// What the tasks told each other, what each did wrong by itself, and who is in which communicator.
+struct Heard {
+    conversations: BTreeMap<u32, Conversation>,
+    usages: BTreeMap<u32, Usage>,
+    membership: Membership,
+}
+
+/// Hears the tasks.
 fn converse(
     run: &Run,
     source: &mut impl Source,
     communicators: &Communicators,
     chosen: &[(u32, &Process, &Thread)],
     notes: &mut Vec<String>,
-) -> (BTreeMap<u32, Conversation>, Membership) {
+) -> Heard {
     let mut conversations = Vec::with_capacity(chosen.len());
+    let mut usages = BTreeMap::new();
     let mut members: Vec<Option<Arc<[u32]>>> = communicators
         .all()
         .iter()
@@ -250,7 +263,11 @@ fn converse(
             members,
             ..Membership::default()
         };
-        return (conversations.into_iter().collect(), membership);
+        return Heard {
+            conversations: conversations.into_iter().collect(),
+            usages,
+            membership,
+        };
     }
     let first = members.len() as u32;
     let mut windows = Windows::new(first);
@@ -285,7 +302,10 @@ fn converse(
         let mut read = source.conversations(&context, &threads).into_iter();
         for (number, process, _) in chosen {
             let mut all: Option<Conversation> = None;
-            for (thread, (mut said, made, mut strand)) in process.threads.iter().zip(&mut read) {
+            let mut wrong: Option<Usage> = None;
+            for (thread, (mut said, made, usage, mut strand)) in
+                process.threads.iter().zip(&mut read)
+            {
                 let is_in_mpi = || stack(run, thread).iter().any(is_mpi);
                 if let Some(pending) = said.pending.first()
                     && (said.polled.is_some() || is_in_mpi())
@@ -296,6 +316,10 @@ fn converse(
                     said.strands.push(strand);
                 }
                 windows.adopt(&made, &mut said);
+                match &mut wrong {
+                    Some(all) => all.append(usage),
+                    None => wrong = Some(usage),
+                }
                 match &mut all {
                     Some(all) => all.append(said),
                     None => all = Some(said),
@@ -304,6 +328,8 @@ fn converse(
             let mut all = all.unwrap_or_default();
             set_apart(all.strands.iter_mut());
             all.shrink();
+            let wrong = wrong.filter(|it| !it.is_blameless());
+            usages.extend(wrong.map(|it| (*number, it)));
             conversations.push((*number, all));
         }
     }
@@ -336,7 +362,11 @@ fn converse(
         sides,
         named: windows.names(communicators),
     };
-    (conversations, membership)
+    Heard {
+        conversations,
+        usages,
+        membership,
+    }
 }
 
 /// The stacks of the threads of processes that have several.

@@ -13,8 +13,8 @@
 //! [`ALL`] of a job; nothing is told of who comes behind these. *Not for*: tasks of whose threads several communicate, whose
 //! order is not known; tags that are new each time.
 
-use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
-use crate::series::{Message, Way};
+use lockstep_comm::recent::{Message, Way};
+use lockstep_comm::{CommunicatorId, Conversation, PartKind, Peer};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -241,8 +241,8 @@ pub(crate) fn omission(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Mode;
     use crate::message_tests::{Job, receive, send};
+    use lockstep_comm::Mode;
 
     const WORLD: CommunicatorId = CommunicatorId(0);
 

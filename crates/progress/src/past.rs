@@ -7,9 +7,9 @@
 use crate::analysis::Group;
 use crate::cause::{Cause, Deed};
 use crate::group::Order;
-use crate::message::{CommunicatorId, Conversation, State};
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_api::mpi::{self, Does};
+use lockstep_comm::{CommunicatorId, Conversation, State};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,8 +172,8 @@ pub(crate) fn passed(
 mod tests {
     use super::*;
     use crate::analysis::Activity;
-    use crate::message::{Mode, PartKind, Peer};
-    use crate::message_tests::{Job, collective, receive, send};
+    use crate::message_tests::{Asked, Job, collective, receive, send};
+    use lockstep_comm::{Mode, PartKind, Peer};
 
     /// Rank 0 went past a loop in which the others wait for it, and came to its end or waits for all.
     fn went(state: State, kinds: Vec<PartKind>) -> Vec<String> {

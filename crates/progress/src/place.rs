@@ -29,10 +29,10 @@
 
 use crate::iteration::{Fold, Witness};
 use crate::nesting::{ENTRY, Place as At};
-use crate::routines::is_named_so;
 use crate::shown::{Path, Shown};
 use crate::walk::{Turn, Walk};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId, StackFrame};
+use lockstep_comm::is_named_so;
 use lockstep_trace::threads::Does;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;

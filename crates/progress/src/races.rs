@@ -14,11 +14,12 @@
 //! O(parts); a replay for each of the first [`MOST`] that may be races. *Not for*: races that do no such
 //! harm: taking what comes first is why `MPI_ANY_SOURCE` is there.
 
-use crate::loose::{LooseEnd, unfit};
-use crate::matching::{Matching, PartId};
-use crate::message::{CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, Waits};
-use crate::replay::is_reached;
 use crate::waits::{Waiting, Why};
+use lockstep_check::{LooseEnd, unfit};
+use lockstep_comm::{
+    CommunicatorId, Conversation, Matching, Membership, Part, PartId, PartKind, Peer, Size, Waits,
+    is_reached,
+};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 

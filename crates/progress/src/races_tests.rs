@@ -1,7 +1,8 @@
-use crate::loose::LooseEnd;
+use crate::Waiting;
 use crate::message_tests::{Job, receive, send};
 use crate::races::{Doubt, Harm, Race, doubts, race, steals};
-use crate::{Conversation, Matching, Mode, PartKind, Peer, Size, State, Waiting, Wildcard};
+use lockstep_check::LooseEnd;
+use lockstep_comm::{Conversation, Matching, Mode, PartKind, Peer, Size, State, Wildcard};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

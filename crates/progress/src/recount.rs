@@ -15,7 +15,7 @@
 //! that is looked at.
 
 use crate::analysis::Task;
-use crate::routines::Routines;
+use lockstep_comm::Routines;
 use lockstep_trace::{CommunicatorId, Communicators, Event, FunctionId, Run, SourceLine};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;

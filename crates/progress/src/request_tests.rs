@@ -1,14 +1,13 @@
 #![allow(clippy::unwrap_used)]
 //! Requests that are given up, or that no call made; and threads that are in MPI at once.
 
-use crate::loose::at_once;
-use crate::message::{CommunicatorId, Conversation, Operation, State, Waits};
 use crate::message_tests::resolved;
-use crate::routines::Routine;
-use crate::usage::{Terms, Usage};
-use crate::windows::Windows;
-use crate::{conversation::Said, loose_ends};
 use lockstep_api::mpi::Kind;
+use lockstep_check::{Observed, Usage, at_once, loose_ends};
+use lockstep_comm::{
+    CommunicatorId, Conversation, Matching, Membership, Observer, Operation, Routine, Said, State,
+    Waits, Windows,
+};
 use lockstep_trace::{Argument, Handle, Meaning, Peer, Resolved, TraceName, Value};
 use std::collections::BTreeMap;
 
@@ -52,21 +51,22 @@ fn receive() -> Resolved {
 /// What rank 1 is told of, whose calls these are: `None` is one that did not come back.
 fn told(calls: &[(&str, Resolved, Option<Resolved>)], state: State) -> Vec<String> {
     let trace = TraceName::new(1, 0);
-    let mut said = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
+    let mut said: Said<Observed> = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
     let nothing = resolved(Vec::new());
     said.exchange(&Routine::of("MPI_Init"), &nothing, Some(&nothing));
     for (name, call, given) in calls {
         said.exchange(&Routine::of(name), call, given.as_ref());
     }
-    let (mut conversation, _) = said.into_told();
+    let (mut conversation, _, rules) = said.into_told();
     // How it ended is known when all of it was read.
     conversation.shrink();
     conversation.state = state;
     let tasks = BTreeMap::from([(1, conversation)]);
-    let matching = crate::Matching::new(&tasks);
-    let members = crate::Membership::default();
-    let found = loose_ends(&tasks, &members, &matching);
-    found.iter().map(crate::Loose::sentence).collect()
+    let matching = Matching::new(&tasks);
+    let members = Membership::default();
+    let usages = BTreeMap::from([(1, Usage::from(rules))]);
+    let found = loose_ends(&tasks, &usages, &members, &matching);
+    found.iter().map(crate::loose_sentence).collect()
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn probe(name: &'static str, flag: i64) -> (&'static str, Resolved, Option<Resol
 /// What rank 1 waits for in the last of these calls, and whether it received by it.
 fn waits(calls: Vec<(&str, Resolved, Option<Resolved>)>) -> Option<(Waits, bool)> {
     let trace = TraceName::new(1, 0);
-    let mut said = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
+    let mut said: Said<Observed> = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
     for (name, call, given) in &calls {
         said.exchange(&Routine::of(name), call, given.as_ref());
     }
-    let (conversation, _) = said.into_told();
+    let (conversation, ..) = said.into_told();
     let last = conversation.operations.len().checked_sub(1)?;
     let part = conversation.parts.last()?;
     let waits = conversation.operations[last].waits.clone();
@@ -195,12 +195,11 @@ fn a_request_that_no_call_made() {
 
 /// A rank of which two threads wait, and this level of thread support was given.
 fn two_threads(level: i64) -> Vec<String> {
-    let mut usage = Usage::default();
+    let mut rules = Observed::default();
     let threads = [TraceName::new(1, 0), TraceName::new(1, 1)];
     let provided = argument("provided", Kind::Result, Value::Number(level));
     let given = resolved(vec![provided]);
-    let does = Routine::of("MPI_Init_thread").meaning.does;
-    usage.returned(does, &given, Terms::default(), threads[0]);
+    rules.returned(&Routine::of("MPI_Init_thread"), &given, threads[0]);
     let operation = |name: &str| Operation {
         name: name.into(),
         event: 4,
@@ -211,11 +210,13 @@ fn two_threads(level: i64) -> Vec<String> {
         operations: vec![operation("MPI_Recv"), operation("MPI_Send")],
         pending: vec![0, 1],
         threads: vec![(0, threads[0]), (1, threads[1])],
-        usage: Some(Box::new(usage)),
         ..Conversation::default()
     };
-    let found = at_once(&BTreeMap::from([(1, conversation)]));
-    found.iter().map(crate::Loose::sentence).collect()
+    let found = at_once(
+        &BTreeMap::from([(1, conversation)]),
+        &BTreeMap::from([(1, rules.into())]),
+    );
+    found.iter().map(crate::loose_sentence).collect()
 }
 
 #[test]

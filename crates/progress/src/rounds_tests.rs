@@ -1,13 +1,12 @@
 #![allow(clippy::unwrap_used)]
 //! Random turns of three tasks, looked at now and then with what is settled left out, against all of them in detail.
 
+use lockstep_comm::{Conversation, Envelope, Mode, Operation, Part, Waits};
 use super::*;
 use crate::Matching;
-use crate::astray::Envelope;
-use crate::message::{Conversation, Mode, Operation, Part, Waits};
 use crate::message_tests::{Job, collective, receive, send};
 use crate::mismatches;
-use crate::settled::tests::found;
+use lockstep_comm::tests::found;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -129,7 +128,7 @@ impl Play {
         let matching = Matching::new(&whole.0);
         let members = whole.members();
         let wrong = mismatches(&whole.0, &members, &matching);
-        let most = crate::settled::settled(&whole.0, &members, &matching, &wrong, 1);
+        let most = lockstep_comm::settled(&whole.0, &members, &matching, &wrong, 1);
         for ((task, speech), turns) in self.0.iter_mut().zip(turns) {
             let before = speech.tail.operations();
             speech.tail.leave_out(turns, &mut speech.said);

@@ -12,9 +12,10 @@
 //! messages of all tasks are counted once, when the first is held against them.
 //! *Not for*: by itself: that a message is not the next one of a series says nothing, unless the other side has that one.
 
-use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
+use lockstep_comm::recent::{MOST_RECENT, Way, said};
+use lockstep_comm::{CommunicatorId, Conversation};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// A message of a series: a part, unless that is settled and left out, and with whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,52 +56,6 @@ const MOST_LOOKED_AT: usize = 256;
 /// So many others that did the same are an example.
 const OTHERS: usize = 2;
 
-/// Which messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    Sent,
-    /// Asked for by name; what a probe waits for is the last.
-    Asked,
-}
-
-/// With whom a part is a message of one way, with which tag, and in which communicator.
-pub(crate) fn said(kind: &PartKind, is_complete: bool, way: Way) -> Option<Message> {
-    let (peer, tag, communicator) = match (way, kind) {
-        (
-            Way::Sent,
-            PartKind::Send {
-                to,
-                tag,
-                communicator,
-                ..
-            },
-        ) => (to, *tag, communicator),
-        (
-            Way::Asked,
-            PartKind::Receive {
-                from,
-                tag: Some(tag),
-                communicator,
-                wildcard: None,
-                ..
-            },
-        ) => (from, *tag, communicator),
-        (
-            Way::Asked,
-            PartKind::Probe {
-                from,
-                tag: Some(tag),
-                communicator,
-            },
-        ) if !is_complete => (from, *tag, communicator),
-        _ => return None,
-    };
-    match *peer {
-        Peer::Task(peer) => Some((peer, tag, *communicator)),
-        _ => None,
-    }
-}
-
 /// All messages of a task of one way, in order: of what came before those that are here, the last ones.
 pub(crate) fn series(conversation: &Conversation, way: Way) -> Vec<Said> {
     let recent = conversation.recent.iter().flat_map(|it| it.of(way));
@@ -116,39 +71,6 @@ pub(crate) fn series(conversation: &Conversation, way: Way) -> Vec<Said> {
         communicator,
     })
     .collect()
-}
-
-/// With whom, with which tag, and in which communicator.
-pub(crate) type Message = (u32, i64, CommunicatorId);
-
-/// The last messages of a task that are settled and left out, in order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Recent(VecDeque<(Way, Message)>);
-
-/// So many of both ways, of which it needs [`MOST_RECENT`] of one way for a series.
-pub(crate) const MOST_KEPT: usize = 128;
-/// So many of each way.
-pub(crate) const MOST_RECENT: usize = 12;
-
-impl Recent {
-    pub fn add(&mut self, way: Way, it: Message) {
-        if self.0.len() == MOST_KEPT {
-            self.0.pop_front();
-        }
-        self.0.push_back((way, it));
-    }
-
-    /// All that are known, of both ways.
-    pub fn all(&self) -> impl DoubleEndedIterator<Item = &(Way, Message)> {
-        self.0.iter()
-    }
-
-    /// The last of one way.
-    fn of(&self, way: Way) -> impl Iterator<Item = &Message> {
-        let all = self.0.iter().filter(move |it| it.0 == way);
-        let left = all.clone().count().saturating_sub(MOST_RECENT);
-        all.skip(left).map(|it| &it.1)
-    }
 }
 
 /// What there was of something, each with how often: enough of it to tell whether all but one were alike.

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)]
 //! Random conversations of three tasks, read step by step with what is settled left out, against all of them.
 
+use lockstep_comm::{Mode};
 use super::*;
-use crate::message::Mode;
 use crate::message_tests::{Job, collective, receive, send};
 use crate::{Circle, Waiting, loose_ends, mismatches, without_buffers};
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ impl Both {
 }
 
 /// What is found, with calls told by their events.
-pub(crate) fn found(job: &Job) -> String {
+pub fn found(job: &Job) -> String {
     let (tasks, members) = (&job.0, job.members());
     let matching = Matching::new(tasks);
     let mut wrong = mismatches(tasks, &members, &matching);

@@ -2,9 +2,9 @@
 //! traces of the run read once for all.
 
 use crate::cause::{Alike, Cause};
-use crate::loose::Loose;
 use crate::loose_words::called_at;
-use crate::message::Conversation;
+use lockstep_check::Loose;
+use lockstep_comm::Conversation;
 use lockstep_trace::{Run, Site, SourceLine, TraceName};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,23 +1,20 @@
 //! Reads the traces of a run: all of it at once, or what is new in a run that still goes on.
 //!
-//! What came before is known again ([`crate::turn`]), and turns that belong to each other are left out as they are read
-//! ([`crate::rounds`]).
+//! What came before is known again , and turns that belong to each other are left out as they are read
+//! .
 //!
 //! *Guarantees*: both give the same (but for a call whose arguments are about to be written: it has not been made
 //! yet, to who follows; and ready sends are not looked at where something was left out). *Costs*: of [`Follower`], what is new, and once a look what is distinct in the
 //! trees and what was said; all of it again where communicators came to be known otherwise than before.
 
-use crate::matching::Matching;
-use crate::message::{CommunicatorId, Conversation};
-use crate::mismatch::mismatches;
 use crate::observe::Observed;
-use crate::reader::Reader;
-use crate::rounds::{self, Speaker};
-use crate::routines::Routines;
-use crate::settled::{settled, speaker};
-use crate::strand::{Functions, Reading, Strand};
-use crate::windows::Windows;
 use lockstep_calltree::{Forest, FunctionMap, Grown, Trace};
+use lockstep_check::{Observed as Rules, Usage, mismatches};
+use lockstep_comm::rounds::{self, Speaker};
+use lockstep_comm::{
+    CommunicatorId, Conversation, Functions, Matching, Reader, Reading, Routines, Strand, Windows,
+    settled, speaker,
+};
 use lockstep_trace::{
     Bookmark, Communicators, EventsMark, FunctionId, Resolver, Run, StreamId, Thread, TraceName,
 };
@@ -35,8 +32,8 @@ pub(crate) struct Context<'a> {
     pub world: Option<CommunicatorId>,
 }
 
-/// What a thread said, the windows that it made, and how it stands.
-pub(crate) type Told = (Conversation, Windows, Strand);
+/// What a thread said, the windows that it made, what was wrong by itself, and how it stands.
+pub(crate) type Told = (Conversation, Windows, Usage, Strand);
 
 /// Reads traces.
 pub(crate) trait Source {
@@ -77,7 +74,8 @@ impl Source for Whole {
 
     fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told> {
         let read = |thread: &Thread| {
-            let mut reader = Reader::new(thread.name, context.first, context.world, false);
+            let mut reader: Reader<Rules> =
+                Reader::new(thread.name, context.first, context.world, false);
             let is_wanted = |id: FunctionId| context.routines.get(id).is_some();
             let mut events = context.communicators.events_of(thread, is_wanted);
             reader.read(&context.routines, &mut events);
@@ -86,26 +84,41 @@ impl Source for Whole {
         let like = alike(threads);
         let own = threads.par_iter().zip(&like).enumerate();
         let own = own.map(|(index, ((_, thread), first))| (*first == index).then(|| read(thread)));
-        let own: Vec<Option<(Conversation, Windows)>> = own.collect();
+        let own: Vec<Option<lockstep_comm::Told<Rules>>> = own.collect();
         let others = threads.par_iter().zip(&like).enumerate();
         let others = others.map(|(index, ((_, thread), first))| {
-            let (said, windows) = own.get(*first).filter(|_| *first != index)?.as_ref()?;
+            let (said, windows, rules) = own.get(*first).filter(|_| *first != index)?.as_ref()?;
             let said = said.said_by(thread.name);
-            Some(said.map_or_else(|| read(thread), |it| (it, windows.clone())))
+            let of_it = || {
+                let mut usage = Usage::from(rules.clone());
+                usage.is_of(thread.name);
+                usage
+            };
+            let told = said.map(|it| (it, windows.clone(), of_it()));
+            Some(told.unwrap_or_else(|| unobserved(read(thread))))
         });
-        let others: Vec<Option<(Conversation, Windows)>> = others.collect();
+        let others: Vec<Option<(Conversation, Windows, Usage)>> = others.collect();
         let told = own
             .into_iter()
             .zip(others)
-            .filter_map(|(own, other)| own.or(other));
+            .filter_map(|(own, other)| own.map(unobserved).or(other));
         let told = threads.iter().zip(told);
-        told.map(|((_, thread), (said, windows))| (said, windows, context.functions.read(thread)))
-            .collect()
+        told.map(|((_, thread), (said, windows, usage))| {
+            (said, windows, usage, context.functions.read(thread))
+        })
+        .collect()
     }
 
     fn strand(&mut self, functions: &Functions, thread: &Thread) -> Strand {
         functions.read(thread)
     }
+}
+
+/// What is kept of the rules once a thread is read.
+fn unobserved(
+    (said, windows, rules): lockstep_comm::Told<Rules>,
+) -> (Conversation, Windows, Usage) {
+    (said, windows, rules.into())
 }
 
 /// For each thread the first one that says the same: without arguments, that is who has the same events.
@@ -143,7 +156,7 @@ pub struct Follower {
 #[derive(Debug)]
 struct Said {
     trace: TraceName,
-    reader: Reader,
+    reader: Reader<Rules>,
     mark: EventsMark,
 }
 
@@ -180,11 +193,13 @@ impl Follower {
             return;
         }
         let matching = Matching::new(conversations);
+        let wrong = mismatches(conversations, &observed.membership, &matching);
+        let told = wrong.iter().map(|it| (it.communicator, it.order));
         let cut = settled(
             conversations,
             &observed.membership,
             &matching,
-            &mismatches(conversations, &observed.membership, &matching),
+            told.collect(),
             observed.communicators.all().len() as u32,
         );
         let mut is_possible = true;
@@ -300,13 +315,13 @@ impl Source for Follower {
             .map(|(it, _)| it.reader.told(&context.routines, it.resolver.clone()))
             .collect();
         let mut all = Vec::with_capacity(threads.len());
-        for (((_, thread), (heard, (strand, stands))), (said, windows)) in
+        for (((_, thread), (heard, (strand, stands))), (said, windows, rules)) in
             threads.iter().zip(read).zip(told)
         {
             let id = thread.stream_id();
             self.said.extend(id.zip(heard.kept(thread.name)));
             self.strands.extend(id.zip(stands));
-            all.push((said, windows, strand));
+            all.push((said, windows, rules.into(), strand));
         }
         all
     }
@@ -340,7 +355,7 @@ fn stand(
 
 /// What was read of a thread.
 struct Heard<'a> {
-    reader: Reader,
+    reader: Reader<Rules>,
     /// Where reading can go on.
     mark: Option<EventsMark>,
     resolver: Resolver<'a>,

@@ -2,10 +2,10 @@
 //! Threads within tasks: who waits for whom, and for ever.
 
 use crate::inside::Inside;
-use crate::matching::Matching;
-use crate::message::{Conversation, Membership, PartKind, Peer, Size};
-use crate::strand::{Doing, Lock, Strand};
 use crate::waits::Waiting;
+use lockstep_comm::{
+    Conversation, Doing, Lock, Matching, Membership, PartKind, Peer, Size, Strand,
+};
 use lockstep_trace::{CommunicatorId, ProcessName, ThreadName, TraceName};
 use std::collections::BTreeMap;
 

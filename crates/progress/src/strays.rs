@@ -3,12 +3,11 @@
 
 use crate::analysis::{Activity, Facts};
 use crate::ends::is_last;
-use crate::loose::{Loose, LooseEnd};
-use crate::matching::{Matching, PartId};
-use crate::message::{CommunicatorId, Conversation, PartKind, Peer, Unstarted};
 use crate::verdict::who;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_api::mpi::constants::COMM_WORLD;
+use lockstep_check::{Loose, LooseEnd};
+use lockstep_comm::{CommunicatorId, Conversation, Matching, PartId, PartKind, Peer, Unstarted};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 

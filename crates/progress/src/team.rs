@@ -13,10 +13,8 @@
 
 use crate::departure::{Departure, MOST, calls, departure, function, nth};
 use crate::habit::Counted;
-use crate::message::Conversation;
-use crate::strand::{Doing, Strand};
-use crate::verdict::file;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_comm::{Conversation, Doing, Strand};
 use lockstep_trace::threads::{Does, Meaning, meaning};
 use lockstep_trace::{Frame, Process, ProcessName, Run, Thread, TraceName};
 use std::collections::BTreeMap;
@@ -98,7 +96,7 @@ fn truant(run: &Run, process: &Process, strands: &[&Strand]) -> Option<Truant> {
     Some(Truant {
         thread: over.get(at)?.name,
         departure,
-        site: line.map_or(String::new(), |it| format!(" at {}", file(it))),
+        site: line.map_or(String::new(), |it| format!(" at {}", it.brief())),
     })
 }
 

@@ -2,9 +2,9 @@
 
 use crate::analysis::{Activity, Group, Progress};
 use crate::inside::{Inside, InsideWait};
-use crate::routines::is_named_so;
 use crate::verdict::{place, who};
 use crate::wait_words::reason;
+use lockstep_comm::is_named_so;
 use lockstep_trace::{ThreadName, TraceName};
 use std::collections::{BTreeSet, VecDeque};
 

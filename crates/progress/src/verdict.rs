@@ -4,17 +4,15 @@ use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, Task, waits
 use crate::call_words::{mismatched, stolen};
 use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, is_last};
-use crate::loose::Loose;
-use crate::message::{Conversation, Operation};
-use crate::mismatch::{Aspect, Mismatch};
-use crate::routines::is_named_so;
+use crate::loose_words;
 use crate::strays::{self, Unreceived};
 use crate::thread_words::truant;
 use crate::wait_words::reasons;
 use crate::waits::Why;
-use lockstep_trace::{EndKind, SourceLine, base_name, brief, ranges};
+use lockstep_check::{Aspect, Loose, Mismatch};
+use lockstep_comm::{Conversation, Operation, is_named_so};
+use lockstep_trace::{EndKind, base_name, brief, ranges};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::Duration;
 
 /// `potential` is a deadlock that buffering prevented, in words.
@@ -122,7 +120,7 @@ fn with_mistake(progress: &Progress, text: String, tasks: &[u32]) -> String {
         stack.iter().any(crate::ends::is_mpi)
     };
     match progress.loose.iter().find(receives) {
-        Some(loose) => format!("{text}; {}", loose.sentence()),
+        Some(loose) => format!("{text}; {}", loose_words::sentence(loose)),
         None if !progress.is_mpi && tasks.iter().any(calls_mpi) => {
             format!("{text}; no process had called MPI_Init")
         }
@@ -161,11 +159,6 @@ fn numbered(are_ranks: bool, tasks: &[u32]) -> String {
         [task] => format!("{kind} {task}"),
         many => format!("{kind}s {}", ranges(many)),
     }
-}
-
-pub(crate) fn file(line: &SourceLine) -> String {
-    let name = Path::new(&line.file).file_name().and_then(|it| it.to_str());
-    format!("{}:{}", name.unwrap_or(&line.file), line.line)
 }
 
 /// The frame that tells most: the outermost call of MPI, or the innermost open call.
@@ -209,13 +202,13 @@ fn place_with(group: &Group, given: &str) -> String {
             if depth + 1 != first {
                 text.push_str(&format!(", under {}", brief(&called.function)));
             }
-            text.push_str(&format!(" called at {}", file(&line)));
+            text.push_str(&format!(" called at {}", line.brief()));
         }
         here => {
             let here = here.map(|it| it.2).or_else(|| frame.called_at.clone());
             if let Some(line) = here {
                 let called = if frame.imported { "at" } else { "called at" };
-                text.push_str(&format!(" {called} {}", file(&line)));
+                text.push_str(&format!(" {called} {}", line.brief()));
             }
             if let Some(caller) = caller {
                 text.push_str(&format!(" in {}", brief(&caller.function)));
@@ -459,7 +452,7 @@ fn asks(group: &Group, name: &str) -> String {
     let line = calls.and_then(|at| group.stack[at].called_at.as_ref());
     let mut text = format!("calling {name} on and on");
     if let Some(line) = line {
-        text.push_str(&format!(" at {}", file(line)));
+        text.push_str(&format!(" at {}", line.brief()));
     }
     if let Some(own) = own {
         text.push_str(&format!(" in {}", brief(&own.function)));
@@ -497,7 +490,7 @@ pub(crate) fn silent(progress: &Progress, quiet: Duration) -> String {
     text = with_truants(progress, text);
     let wrong = progress.loose.iter().find(|it| it.end.may_end_it());
     match wrong {
-        Some(wrong) => format!("{}; {text}", wrong.sentence()),
+        Some(wrong) => format!("{}; {text}", loose_words::sentence(wrong)),
         None => text,
     }
 }
@@ -694,7 +687,7 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String)
                 let not_started = strays::not_started(facts, loose);
                 let why = not_started.map_or(String::new(), |it| format!("; {it}"));
                 let may_end_it = loose.end.may_end_it() || loose.end.misfit_of().is_some();
-                with(format!("{}{why}", loose.sentence()), may_end_it)
+                with(format!("{}{why}", loose_words::sentence(loose)), may_end_it)
             }
             (None, None) => (None, with_truants(progress, text)),
         },

@@ -12,15 +12,12 @@
 //! *Costs*: O(tasks + waits); members of a collective operation share one node.
 
 use crate::inside::{InsideWait, Threads};
-use crate::matching::{Matching, PartId};
-use crate::message::{
-    Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part, PartKind, Peer,
-    Role, Shape, State, Step, Waits,
-};
-use crate::mismatch::Mismatch;
-use crate::mpi_group::tasks_of;
-use crate::strand::Doing;
 use lockstep_api::mpi::{Does, Epoch, Making};
+use lockstep_check::Mismatch;
+use lockstep_comm::{
+    Collective, CommunicatorId, Conversation, Doing, Matching, Membership, Mode, Operation, Part,
+    PartId, PartKind, Peer, Role, Shape, State, Step, Waits, tasks_of,
+};
 use lockstep_waitfor::{Graph, Need, Released};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};

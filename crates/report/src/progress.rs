@@ -2,7 +2,7 @@
 
 use crate::page::{Section, document};
 use crate::text::{px, shortened, shown};
-use lockstep_progress::{Activity, Group, Loose, Place, Progress};
+use lockstep_progress::{Activity, Group, Place, Progress, loose_sentence};
 use lockstep_trace::{SourceLine, ranges};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ impl ProgressPage<'_> {
 
     fn waits(&self) -> Markup {
         let found = self.progress;
-        let loose = found.loose.iter().map(Loose::sentence);
+        let loose = found.loose.iter().map(loose_sentence);
         let more: Vec<String> = found
             .mismatched
             .iter()

@@ -13,7 +13,7 @@ use lockstep_format::codec::Kind;
 use lockstep_format::launcher::STARTERS;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A function, as an index into [`Run::functions`].
@@ -45,6 +45,13 @@ impl SourceLine {
     #[must_use]
     pub fn is_of_the_system(&self) -> bool {
         lockstep_binary::is_of_the_system(&self.file)
+    }
+
+    /// `halo.c:77`.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        let name = Path::new(&self.file).file_name().and_then(|it| it.to_str());
+        format!("{}:{}", name.unwrap_or(&self.file), self.line)
     }
 }
 

@@ -1,0 +1,28 @@
+//! MPI's rules: what a task does that is wrong whatever the others do, what comes to nothing between two, and shares of a
+//! collective operation that do not fit.
+//!
+//! ```text
+//!  each call ──► Observed ──► Usage          handles, epochs, buffers, arguments: while the calls are read
+//!  all tasks ──► loose_ends, mismatches      messages, requests, collective operations: when all is known
+//! ```
+//!
+//! *Guarantees*: what is told was seen; where a library may have done something unseen, it is told only of who did not come back
+//! from the call. *Costs*: O(arguments) a call; O(parts) at the end. *Not for*: who waits for whom (`progress`).
+
+mod arguments;
+mod buffers;
+mod conflicts;
+mod epochs;
+mod freed;
+mod loose;
+mod mismatch;
+mod observed;
+mod partitions;
+mod usage;
+
+pub use epochs::{Epochs, Needs};
+pub use freed::settle;
+pub use loose::{Loose, LooseEnd, at_once, loose_ends, loose_ends_so_far, never_finalized, unfit};
+pub use mismatch::{Aspect, Mismatch, mismatches};
+pub use observed::Observed;
+pub use usage::Usage;

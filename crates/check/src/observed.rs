@@ -1,0 +1,256 @@
+//! The rules that are looked at while the calls of a thread are read.
+
+use crate::buffers::{Buffers, Made, Touch, has_buffers, overlap, synchronises, touches, wrong};
+use crate::epochs::Epochs;
+use crate::freed::Suspect;
+use crate::loose::LooseEnd;
+use crate::usage::{Terms, Usage};
+use lockstep_api::mpi::Resource;
+use lockstep_comm::{Begun, Call, Changes, Observer, Routine, Started, opens_between, own_share};
+use lockstep_trace::{Resolved, TraceName, Value};
+use std::sync::Arc;
+
+/// What a thread does with MPI that is wrong whatever the others do, as it is read.
+#[derive(Debug, Clone, Default)]
+pub struct Observed {
+    usage: Usage,
+    buffers: Buffers,
+    /// Whether there may be intercommunicators.
+    meets_others: bool,
+    /// The call that is not over.
+    open: Option<Open>,
+}
+
+/// A call that is not over.
+#[derive(Debug, Clone)]
+struct Open {
+    made: Made,
+    trace: TraceName,
+    event: u64,
+    /// The window that it works on, and whether it ends the accesses to it at the caller.
+    window: Option<i64>,
+    synchronises: bool,
+    /// The memory that it uses.
+    touches: Vec<Touch>,
+    /// What says of what it makes how that may be used.
+    terms: Terms,
+}
+
+impl From<Observed> for Usage {
+    fn from(it: Observed) -> Self {
+        it.usage
+    }
+}
+
+/// A root that only an operation between two groups has: `root MPI_PROC_NULL`.
+fn no_root(event: &Resolved) -> Option<String> {
+    // One that a library made may be between two groups.
+    event.communicator()?;
+    match event.get("root")?.0 {
+        Value::Rank {
+            name: Some(name), ..
+        } => Some(format!("root {name}")),
+        _ => None,
+    }
+}
+
+impl Observed {
+    /// A call is given buffers: what is wrong with these by themselves. Gives what it uses.
+    fn given(&mut self, call: &Call<'_>) -> Vec<Touch> {
+        let (Routine { name, meaning, .. }, event) = (call.routine, call.event);
+        self.meets_others |= opens_between(meaning.does);
+        if !has_buffers(event) {
+            return Vec::new();
+        }
+        let (at, me) = (event.annotated.index, call.trace.process.rank);
+        let touches = touches(meaning.does, event, call.layouts, me);
+        let what = wrong(meaning.does, event, me).or_else(|| {
+            let own = || own_share(*meaning, event, (call.datatypes, me));
+            let is_within = !self.meets_others;
+            is_within
+                .then(|| own().or_else(|| no_root(event)))
+                .flatten()
+        });
+        let name = name.to_string();
+        if let Some(what) = what {
+            let mistake = LooseEnd::Argument { name, what };
+            self.usage.tell(mistake, call.trace, at);
+        } else if overlap(&touches) {
+            self.usage.tell(LooseEnd::Aliased { name }, call.trace, at);
+        }
+        touches
+    }
+
+    /// Tells of an operation that runs and uses the same memory.
+    fn clash(
+        &mut self,
+        (name, trace, event): (&Arc<str>, TraceName, u64),
+        touches: &[Touch],
+        begun: &Begun<'_>,
+    ) {
+        let is_unsure = |part| begun.requests.unsure().any(|it| it == part);
+        let Some(clash) = self.buffers.clash(touches, begun.parts, is_unsure) else {
+            return;
+        };
+        let mistake = LooseEnd::Overlap {
+            name: name.to_string(),
+            writes: clash.writes,
+            other: clash.other,
+        };
+        self.usage.tell(mistake, trace, event);
+    }
+}
+
+impl Observer for Observed {
+    type Rest = (Epochs, usize);
+
+    fn call(&mut self, call: &Call<'_>) {
+        let event = call.event;
+        self.usage.call(call.routine, event, call.trace);
+        let touches = self.given(call);
+        self.open = Some(Open {
+            made: Made {
+                name: call.routine.name.clone(),
+                line: event.annotated.line.clone(),
+            },
+            trace: call.trace,
+            event: event.annotated.index,
+            window: event.handle("win").map(|it| it.raw),
+            synchronises: synchronises(call.routine.meaning.does),
+            touches,
+            terms: Terms::of(event),
+        });
+    }
+
+    fn past_request(&mut self, name: &Arc<str>, trace: TraceName, over: u64, event: u64) {
+        let name = name.to_string();
+        self.usage.suspect(Suspect {
+            mistake: LooseEnd::Past { name },
+            trace,
+            freed: over,
+            used: event,
+        });
+    }
+
+    fn unmade_request(&mut self, name: &Arc<str>, trace: TraceName, event: u64) {
+        let name = name.to_string();
+        let mistake = LooseEnd::Unmade { name };
+        self.usage.tell_open(mistake, trace, event);
+    }
+
+    fn starts(&mut self, name: &Arc<str>, trace: TraceName, event: u64, how: Started) {
+        let name = name.to_string();
+        let mistake = match how {
+            Started::Rightly => return,
+            Started::Again => LooseEnd::StartedTwice { name },
+            Started::Plain => LooseEnd::Argument {
+                name,
+                what: "a request that is not persistent".to_owned(),
+            },
+        };
+        self.usage.tell(mistake, trace, event);
+    }
+
+    fn runs(
+        &mut self,
+        handle: i64,
+        own: &[usize],
+        (call, how): (&Call<'_>, Started),
+        begun: &Begun<'_>,
+    ) {
+        let Some((made, touches)) = self.buffers.template(handle) else {
+            return;
+        };
+        if how == Started::Rightly {
+            let at = call.event.annotated.index;
+            self.clash((&call.routine.name, call.trace, at), &touches, begun);
+        }
+        self.buffers.begin(&made, touches, (own, None), begun.parts);
+    }
+
+    fn uses(&mut self, is_kept: bool, begun: &Begun<'_>) {
+        let Some(mut open) = self.open.take() else {
+            return;
+        };
+        if let Some(window) = open.window.filter(|_| open.synchronises) {
+            self.buffers.synchronise(window);
+        }
+        if !is_kept {
+            let touches = std::mem::take(&mut open.touches);
+            let call = (&open.made.name, open.trace, open.event);
+            self.clash(call, &touches, begun);
+            if open.window.is_some() {
+                let of = (&[][..], open.window);
+                self.buffers.begin(&open.made, touches, of, begun.parts);
+            }
+        }
+        self.open = Some(open);
+    }
+
+    fn returned(&mut self, routine: &Routine, event: &Resolved, trace: TraceName) {
+        let terms = self.open.as_ref().map_or(Terms::default(), |it| it.terms);
+        let does = routine.meaning.does;
+        self.usage.returned(does, event, terms, trace);
+    }
+
+    fn freed(&mut self, resource: Resource, handles: &[i64], event: u64) {
+        self.usage.freed(resource, handles, event);
+    }
+
+    fn gives(
+        &mut self,
+        handle: i64,
+        (own, is_persistent): (&[usize], bool),
+        event: u64,
+        begun: &Begun<'_>,
+    ) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        if is_persistent {
+            let template = (open.made, open.touches);
+            return self.buffers.make(handle, Some(template));
+        }
+        self.buffers.make(handle, None);
+        if !own.is_empty() {
+            let call = (&open.made.name, open.trace, event);
+            self.clash(call, &open.touches, begun);
+            let of = (own, open.window);
+            self.buffers
+                .begin(&open.made, open.touches, of, begun.parts);
+        }
+    }
+
+    fn let_go(&mut self, parts: &[usize]) {
+        self.buffers.let_go(parts);
+    }
+
+    fn never_started(&mut self, trace: TraceName, event: u64) {
+        self.usage.tell(LooseEnd::NeverStarted, trace, event);
+    }
+
+    fn given_up(&mut self, name: &Arc<str>, trace: TraceName, event: u64) {
+        let name = name.to_string();
+        self.usage.tell(LooseEnd::GivenUp { name }, trace, event);
+    }
+
+    fn exposed(&mut self, window: Option<i64>) {
+        self.usage.exposed(window);
+    }
+
+    fn goes_on(&mut self) {
+        self.usage.goes_on();
+    }
+
+    fn leave_out(&mut self, parts: usize) {
+        self.buffers.leave_out(parts);
+    }
+
+    fn changes(&self) -> Changes {
+        (self.usage.changes(), self.usage.times_freed())
+    }
+
+    fn rest(&self) -> Self::Rest {
+        (self.usage.epochs().clone(), self.buffers.running())
+    }
+}
