@@ -10,20 +10,9 @@
 //! its task, called no library but MPI and some of the C library and of Fortran's. *Not seen*: libraries that are called through pointers.
 //! *Costs*: O(events from the beginning to the second of them), once for each kind of such a mistake, in runs that are over.
 
-use crate::loose::LooseEnd;
-use crate::usage::Usage;
+use crate::usage::{Suspect, Usage};
 use lockstep_comm::Routines;
-use lockstep_trace::{Event, Process, Run, TraceName, c_name};
-
-/// A handle that was freed by one call of a thread, and given to another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Suspect {
-    pub mistake: LooseEnd,
-    pub trace: TraceName,
-    /// The numbers of the two events.
-    pub freed: u64,
-    pub used: u64,
-}
+use lockstep_trace::{Event, Process, Run, c_name};
 
 /// Events between the two that are looked at.
 const MOST: u64 = 1 << 22;

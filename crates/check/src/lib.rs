@@ -15,6 +15,7 @@ mod conflicts;
 mod epochs;
 mod freed;
 mod loose;
+mod loose_end;
 mod mismatch;
 mod observed;
 mod partitions;
@@ -22,7 +23,8 @@ mod usage;
 
 pub use epochs::{Epochs, Needs};
 pub use freed::settle;
-pub use loose::{Loose, LooseEnd, at_once, loose_ends, loose_ends_so_far, never_finalized, unfit};
+pub use loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized, unfit};
+pub use loose_end::LooseEnd;
 pub use mismatch::{Aspect, Mismatch, mismatches};
 pub use observed::Observed;
 pub use usage::Usage;

@@ -2,9 +2,8 @@
 
 use crate::buffers::{Buffers, Made, Touch, has_buffers, overlap, synchronises, touches, wrong};
 use crate::epochs::Epochs;
-use crate::freed::Suspect;
-use crate::loose::LooseEnd;
-use crate::usage::{Terms, Usage};
+use crate::loose_end::LooseEnd;
+use crate::usage::{Suspect, Terms, Usage};
 use lockstep_api::mpi::Resource;
 use lockstep_comm::{Begun, Call, Changes, Observer, Routine, Started, opens_between, own_share};
 use lockstep_trace::{Resolved, TraceName, Value};

@@ -9,8 +9,7 @@
 
 use crate::arguments::wrong;
 use crate::epochs::Epochs;
-use crate::freed::Suspect;
-use crate::loose::LooseEnd;
+use crate::loose_end::LooseEnd;
 use crate::partitions::{self, Partitions};
 use lockstep_api::mpi::constants::{MODE_RDONLY, MODE_WRONLY, THREAD_LEVELS, THREAD_SERIALIZED};
 use lockstep_api::mpi::predefined::Datatype;
@@ -29,6 +28,16 @@ pub(crate) type Called = (Arc<str>, TraceName, u64);
 
 /// The first call of each mistake, trace and event, and how many.
 pub(crate) type Mistakes = BTreeMap<LooseEnd, (TraceName, u64, usize)>;
+
+/// A handle that was freed by one call of a thread, and given to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Suspect {
+    pub mistake: LooseEnd,
+    pub trace: TraceName,
+    /// The numbers of the two events.
+    pub freed: u64,
+    pub used: u64,
+}
 
 /// What a thread, or a task, did wrong.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Small jobs, written down for tests: which task called what, and whether it came back.
 
 use crate::conversation::{Conversation, State};
+use crate::membership::Membership;
 use crate::message::*;
 use lockstep_trace::{Annotated, Argument, Event, FunctionId, Meaning, Resolved};
 use std::collections::BTreeMap;

@@ -18,12 +18,14 @@ mod apart;
 mod call;
 mod conversation;
 mod datatypes;
+mod deeds;
 mod fit;
 mod group;
 #[doc(hidden)]
 pub mod job;
 mod layout;
 mod matching;
+mod membership;
 mod message;
 mod observer;
 mod poll;
@@ -51,9 +53,10 @@ pub use fit::{Misfit, misfit};
 pub use group::{MpiGroup, tasks_of};
 pub use layout::{Footprint, Layout, Layouts};
 pub use matching::{Matching, PartId};
+pub use membership::Membership;
 pub use message::{
-    Amount, Amounts, Collective, CommunicatorId, Membership, Mode, Operation, Part, PartKind, Peer,
-    Role, Shape, Size, Step, Waits, Wildcard,
+    Amount, Amounts, Collective, CommunicatorId, Mode, Operation, Part, PartKind, Peer, Role,
+    Shape, Size, Step, Waits, Wildcard,
 };
 pub use observer::{Begun, Call, Changes, Observer, Started};
 pub use reader::{Reader, Told};

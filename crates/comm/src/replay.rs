@@ -11,7 +11,8 @@
 
 use crate::conversation::Conversation;
 use crate::matching::{Matching, PartId};
-use crate::message::{Membership, Mode, Part, PartKind, Peer, Shape, Waits};
+use crate::membership::Membership;
+use crate::message::{Mode, Part, PartKind, Peer, Shape, Waits};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 

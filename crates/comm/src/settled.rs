@@ -11,7 +11,8 @@
 use crate::conversation::Conversation;
 use crate::fit::misfit;
 use crate::matching::{Matching, PartId};
-use crate::message::{CommunicatorId, Membership, Part, PartKind, Peer};
+use crate::membership::Membership;
+use crate::message::{CommunicatorId, Part, PartKind, Peer};
 use crate::replay::reached;
 use lockstep_trace::TraceName;
 use rustc_hash::FxHashSet;

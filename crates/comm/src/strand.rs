@@ -9,7 +9,7 @@
 //! the calls of the program show: what a library locks inside is not seen. *Costs*: a pass over the events
 //! of the threads of programs that call such functions, none for others.
 
-use crate::apart::{Bearing, Deeds, bearing, bearings};
+use crate::deeds::{Bearing, Deeds, bearing, bearings};
 pub use lockstep_trace::threads::Lock;
 use lockstep_trace::threads::{self, Does, Meaning, Meeting, Patience, meaning, outlined};
 use lockstep_trace::{Event, FunctionId, ProcessName, Run, Thread, ThreadName, TraceName};
