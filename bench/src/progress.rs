@@ -9,10 +9,10 @@ use crate::measure;
 use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::Result;
-use lockstep_progress::{
+use lockstep_comm::{
     Collective, CommunicatorId, Conversation, Matching, Membership, PartKind, Peer, Role, Size,
-    Waiting, analyse,
 };
+use lockstep_progress::{Waiting, analyse};
 use lockstep_testkit::generate;
 use std::collections::BTreeMap;
 use std::sync::Arc;

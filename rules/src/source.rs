@@ -4,6 +4,9 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use syn::spanned::Spanned;
 
+/// What files and folders of tables in `api` are called.
+const TABLES: [&str; 4] = ["rows", "rows.rs", "constants.rs", "rules.rs"];
+
 /// A Rust file.
 pub struct Source {
     /// From the checkout: `crates/trace/src/open.rs`.
@@ -104,10 +107,7 @@ impl Source {
     #[must_use]
     pub fn is_table(&self) -> bool {
         self.room.as_deref() == Some("api")
-            && self
-                .path
-                .iter()
-                .any(|it| it == "rows" || it == "constants.rs" || it == "rows.rs")
+            && (self.path.iter()).any(|it| TABLES.iter().any(|name| it == *name))
     }
 
     /// Lines that hold code that is not for tests: no blank ones, no comments.

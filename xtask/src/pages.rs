@@ -2,6 +2,7 @@
 
 use crate::shell::root;
 use anyhow::{Context, Result};
+use lockstep_api::mpi::rules::{RULES, Severity};
 use lockstep_api::mpi::{
     self, Access, Counts, Does, Epoch, FileUse, Form, Function, Kind, Making, Meaning, Mode, Part,
     Partitions, Resource, Scope, SendBuffer, Shape,
@@ -11,13 +12,52 @@ use std::fs;
 use std::process::ExitCode;
 
 const MPI: &str = "docs/guide/mpi-functions.md";
+const CHECKS: &str = "docs/guide/checks.md";
 
 /// Writes all of them.
 pub fn write() -> Result<ExitCode> {
-    let path = root().join(MPI);
-    fs::write(&path, mpi_functions()).with_context(|| path.display().to_string())?;
-    println!("{MPI}");
+    for (page, text) in pages() {
+        let path = root().join(page);
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
+        println!("{page}");
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn pages() -> [(&'static str, String); 2] {
+    [(MPI, mpi_functions()), (CHECKS, checks())]
+}
+
+/// Before the table of checks.
+const OF_CHECKS: &str = "\
+# Checks of MPI's rules
+
+This page is made from the table in `crates/api/src/mpi/rules.rs`: add a row there, then run `cargo xtask pages`.
+
+`lockstep progress RUN` tells which of these rules a job broke. It asks nothing of the program: the recorded calls show it.
+
+* `--checks LIST` chooses: names or severities, parted by commas. `--checks fatal,error` tells of those only.
+  `--checks -never-freed,-left` tells of all others.
+* `--json` has the name, the severity and the clause of each, who broke it, the function and the lines.
+* A mismatch that keeps a collective operation from its end is always told: it is why the job hangs.
+";
+
+fn checks() -> String {
+    let mut page = OF_CHECKS.to_owned();
+    for severity in Severity::ALL {
+        let head = "| name | what is told | MPI 4.1 |\n|---|---|---|";
+        // Writing to a text does not fail.
+        let _ = write!(
+            page,
+            "\n## {}: {}\n\n{head}\n",
+            severity.name(),
+            severity.meaning()
+        );
+        for rule in RULES.iter().filter(|it| it.severity == severity) {
+            let _ = writeln!(page, "| `{}` | {} | {} |", rule.id, rule.what, rule.clause);
+        }
+    }
+    page
 }
 
 /// Before the tables.
@@ -305,7 +345,9 @@ mod tests {
 
     #[test]
     fn pages_are_those_of_the_tables() {
-        let found = fs::read_to_string(root().join(MPI)).unwrap_or_default();
-        assert!(found == mpi_functions(), "{MPI}: run `cargo xtask pages`");
+        for (page, text) in pages() {
+            let found = fs::read_to_string(root().join(page)).unwrap_or_default();
+            assert!(found == text, "{page}: run `cargo xtask pages`");
+        }
     }
 }

@@ -17,6 +17,7 @@ mod meaning;
 mod parameter;
 pub mod predefined;
 mod rows;
+pub mod rules;
 
 pub use function::{
     Function, Language, chapters, functions, is_called_by_programs, is_mpi, meaning,

@@ -11,6 +11,7 @@
 
 mod arguments;
 mod buffers;
+mod chosen;
 mod conflicts;
 mod epochs;
 mod freed;
@@ -21,6 +22,7 @@ mod observed;
 mod partitions;
 mod usage;
 
+pub use chosen::Chosen;
 pub use epochs::{Epochs, Needs};
 pub use freed::settle;
 pub use loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized, unfit};

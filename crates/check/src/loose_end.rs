@@ -2,6 +2,7 @@
 
 use crate::epochs::Needs;
 use lockstep_api::mpi::Resource;
+use lockstep_api::mpi::rules::Severity;
 use lockstep_trace::TraceName;
 
 mod ids;
@@ -237,31 +238,7 @@ impl LooseEnd {
     /// Whether MPI may end a job, or fail, in that very call.
     #[must_use]
     pub fn may_end_it(&self) -> bool {
-        matches!(
-            self,
-            Self::BeforeInit { .. }
-                | Self::Again { .. }
-                | Self::WrongThread { .. }
-                | Self::AtOnce { .. }
-                | Self::Freed { .. }
-                | Self::Past { .. }
-                | Self::Unmade { .. }
-                | Self::NotMarked { .. }
-                | Self::Idle { .. }
-                | Self::StartedTwice { .. }
-                | Self::LockedTwice { .. }
-                | Self::OutsideEpoch { .. }
-                | Self::NeverEnded { .. }
-                | Self::NoBuffer { .. }
-                | Self::Argument { .. }
-                | Self::Aliased { .. }
-                | Self::Uncommitted { .. }
-                | Self::AttachedTwice
-                | Self::SmallBuffer { .. }
-                | Self::OutsideWindow { .. }
-                | Self::NotInGroup { .. }
-                | Self::AfterFinalize { .. }
-        )
+        self.rule().severity == Severity::Fatal
     }
 
     /// Whether MPI may end a job for it in `MPI_Finalize`.

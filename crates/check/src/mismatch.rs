@@ -1,6 +1,7 @@
 //! Collective operations that do not fit: the members of a communicator do not call the same.
 
 use lockstep_api::mpi::constants::{PROC_NULL, ROOT};
+use lockstep_api::mpi::rules::{self, Rule};
 use lockstep_api::mpi::{Counts, Does, Shape};
 use lockstep_comm::{
     Amount, Collective, CommunicatorId, Conversation, Matching, Membership, PartId, PartKind, Role,
@@ -21,6 +22,20 @@ pub enum Aspect {
     Size,
     /// Another of what else they have to say alike.
     Terms,
+}
+
+impl Aspect {
+    /// The rule that is broken.
+    #[must_use]
+    pub const fn rule(self) -> &'static Rule {
+        match self {
+            Self::Function => rules::OTHER_COLLECTIVE,
+            Self::Root => rules::OTHER_ROOT,
+            Self::Reduction => rules::OTHER_REDUCTION,
+            Self::Size => rules::OTHER_SIZE,
+            Self::Terms => rules::OTHER_TERMS,
+        }
+    }
 }
 
 /// A collective operation whose members do not agree.

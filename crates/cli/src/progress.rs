@@ -7,13 +7,14 @@ use crate::{run, sources, spot};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lockstep_api::mpi::rules::Rule;
 use lockstep_progress::published::{Method, analyse_by, model_of};
 use lockstep_progress::{
-    Activity, Deed, Group, Kind, Progress as Found, Standing, Watch, analyse_against,
+    Activity, Chosen, Deed, Group, Kind, Progress as Found, Standing, Watch, analyse_against,
     loose_sentence,
 };
 use lockstep_report::ProgressPage;
-use lockstep_trace::{EndKind, Outline, Run, ranges};
+use lockstep_trace::{EndKind, Fact, Outline, Run, ranges};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -54,6 +55,13 @@ pub struct Progress {
     /// from one to another, as JSON
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
+    /// Which of MPI's rules are told of: names and severities (fatal, error, luck, left), parted by commas; with - before
+    /// each, all but those
+    ///
+    /// The names are in the guide's page "Checks of MPI's rules", and in --json.
+    #[arg(long, value_name = "LIST", default_value = "all", allow_hyphen_values = true, value_parser = chosen,
+          conflicts_with = "method")]
+    checks: Chosen,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -82,7 +90,7 @@ impl Progress {
         }
         let normal = self.normal.as_deref().map(run::open).transpose()?;
         let look = |run: &Run| match self.method {
-            Method::Lockstep => analyse_against(run, normal.as_ref()),
+            Method::Lockstep => analyse_against(run, normal.as_ref(), &self.checks),
             method => analyse_by(run, method),
         };
         let mut found = look(&run);
@@ -161,6 +169,12 @@ fn methods() -> impl TypedValueParser<Value = Method> {
             "automaded" => Method::Automaded,
             _ => Method::Lockstep,
         }
+    })
+}
+
+fn chosen(list: &str) -> Result<Chosen, String> {
+    Chosen::parse(list).map_err(|word| {
+        format!("expected names of checks or fatal, error, luck, left, found {word:?}")
     })
 }
 
@@ -321,11 +335,14 @@ fn document(found: &Found) -> Value {
             })
         })
         .collect();
+    let facts = found.facts();
+    let checks: Vec<Value> = facts.iter().filter_map(broken).collect();
     json!({
         "verdict": found.verdict,
         "hang": found.hang,
         "kind": found.kind,
-        "facts": found.facts(),
+        "facts": facts,
+        "checks": checks,
         "groups": groups,
         "edges": found.edges,
         "least_progressed": found.least,
@@ -338,6 +355,15 @@ fn document(found: &Found) -> Value {
         "causes": causes,
         "notes": found.notes,
     })
+}
+
+/// A fact that is a rule of MPI that was broken.
+fn broken(fact: &Fact) -> Option<Value> {
+    let rule = Rule::named(fact.kind)?;
+    let mut told = serde_json::to_value(fact).ok()?;
+    told["severity"] = rule.severity.name().into();
+    told["clause"] = rule.clause.into();
+    Some(told)
 }
 
 /// The groups, an arrow from each to those that are behind it.

@@ -22,8 +22,9 @@ use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
+use lockstep_api::mpi::rules;
 use lockstep_check::{
-    Loose, Mismatch, at_once, loose_ends, loose_ends_so_far, mismatches, never_finalized,
+    Chosen, Loose, Mismatch, at_once, loose_ends, loose_ends_so_far, mismatches, never_finalized,
 };
 use lockstep_comm::{Circle, CommunicatorId, Conversation, Matching, Membership, without_buffers};
 use lockstep_trace::{Communicators, End, EndKind, Fact, Origin, Run, SourceLine, TraceName};
@@ -189,13 +190,14 @@ pub(crate) struct Facts<'a> {
 /// Where the tasks of a run stand, and what it waits for.
 #[must_use]
 pub fn analyse(run: &Run) -> Progress {
-    analyse_against(run, None)
+    analyse_against(run, None, &Chosen::default())
 }
 
-/// The same, and which tasks departed from what they did in a normal run.
+/// The same, and which tasks departed from what they did in a normal run. Of MPI's rules only those that are chosen are told of.
 #[must_use]
-pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
-    let (observed, normal) = Observed::beside(run, normal, &mut Whole);
+pub fn analyse_against(run: &Run, normal: Option<&Run>, chosen: &Chosen) -> Progress {
+    let (mut observed, normal) = Observed::beside(run, normal, &mut Whole);
+    observed.chosen = chosen.clone();
     conclude(run, observed, normal.as_ref(), false)
 }
 
@@ -237,7 +239,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     }
     let conversations = &observed.conversations;
     let matching = Matching::new(conversations);
-    let mismatches = match observed.is_whole {
+    let mut mismatches = match observed.is_whole {
         true => mismatches(conversations, &observed.membership, &matching),
         false => {
             observed.notes.push(
@@ -305,6 +307,11 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         true => race(conversations, &observed.membership, &matching),
         false => None,
     };
+    let chosen = &observed.chosen;
+    loose.retain(|it| chosen.has(it.end.rule()));
+    mismatches.retain(|it| it.prevents() || chosen.has(it.aspect.rule()));
+    let circle = circle.filter(|_| chosen.has(rules::POTENTIAL_DEADLOCK));
+    let race = race.filter(|_| chosen.has(rules::MESSAGE_RACE));
     let steals = steals(conversations, &matching, &waiting);
     let told = told(conversations, &mismatches, &loose, circle.as_ref()).chain(
         race.iter()

@@ -5,6 +5,7 @@
 
 use crate::analysis::analyse_against;
 use crate::cause::Cause;
+use lockstep_check::Chosen;
 use lockstep_trace::Run;
 
 /// Those tasks, and what each did, in words, as the first normal run shows it. Of several that left the way the first says why, and the
@@ -13,7 +14,7 @@ use lockstep_trace::Run;
 pub fn departed_from_each(run: &Run, normals: &[&Run]) -> Vec<(u32, String)> {
     let mut found: Vec<(u32, String)> = Vec::new();
     for (place, normal) in normals.iter().enumerate() {
-        let beside = analyse_against(run, Some(normal));
+        let beside = analyse_against(run, Some(normal), &Chosen::default());
         let is_told =
             |it: &&Cause| it.is_misdirection() || it.is_departure() && !it.victims.is_empty();
         let deeds = beside.causes.iter().filter(is_told);

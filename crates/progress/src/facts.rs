@@ -9,7 +9,8 @@ use crate::inside::Inside;
 use crate::races::Race;
 use crate::verdict::{group_of, named, telling};
 use crate::{Kind, PartId};
-use lockstep_check::{Aspect, Loose, Mismatch};
+use lockstep_api::mpi::rules;
+use lockstep_check::{Loose, Mismatch};
 use lockstep_comm::Circle;
 use lockstep_trace::{Fact, SourceLine, TraceName, c_name};
 
@@ -112,7 +113,7 @@ impl Progress {
 
     fn loose_end(&self, loose: &Loose) -> Fact {
         Fact {
-            kind: loose.end.id(),
+            kind: loose.end.rule().id,
             who: self.traces(&loose.tasks),
             function: loose.end.function().map(str::to_owned),
             lines: loose
@@ -139,13 +140,7 @@ pub(crate) fn unfit<'a>(
     race: Option<&Race>,
 ) -> Vec<Fact> {
     let mismatched = mismatches.filter_map(|it| {
-        let kind = match it.aspect {
-            Aspect::Function => "other-collective",
-            Aspect::Root => "other-root",
-            Aspect::Reduction => "other-reduction",
-            Aspect::Size => "other-size",
-            Aspect::Terms => "other-terms",
-        };
+        let kind = it.aspect.rule().id;
         let few: Vec<PartId> = it
             .sides
             .iter()
@@ -165,12 +160,17 @@ pub(crate) fn unfit<'a>(
         let mut tasks: Vec<u32> = it.iter().map(|it| it.0).collect();
         tasks.sort_unstable();
         let first = it.iter().min()?;
-        Some(operation(facts, "potential-deadlock", &tasks, *first))
+        Some(operation(
+            facts,
+            rules::POTENTIAL_DEADLOCK.id,
+            &tasks,
+            *first,
+        ))
     });
     let race = race.and_then(|it| {
         let part = facts.conversations.get(&it.task)?.parts.get(it.wildcard)?;
         let at = (it.task, part.operation);
-        Some(operation(facts, "message-race", &[it.task], at))
+        Some(operation(facts, rules::MESSAGE_RACE.id, &[it.task], at))
     });
     let stray = crate::verdict::unreceived(facts);
     let stray = stray.map(|it| operation(facts, "unreceived", &[it.from], (it.from, it.operation)));

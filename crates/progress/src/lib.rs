@@ -81,7 +81,7 @@ pub use gap::{Gap, Instead};
 pub use glance::at_a_glance;
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
-pub use lockstep_check::{Aspect, Loose, LooseEnd, Mismatch};
+pub use lockstep_check::{Aspect, Chosen, Loose, LooseEnd, Mismatch};
 pub use lockstep_comm::{Circle, CommunicatorId, Doing, Lock, PartId};
 pub use loose_words::sentence as loose_sentence;
 pub use omission::{Evidence, Omission};

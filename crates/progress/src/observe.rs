@@ -9,7 +9,7 @@ use crate::ends::{
 use crate::place::{Moment, open};
 use crate::source::{Context, Source};
 use lockstep_calltree::{Forest, NodeId, StackFrame, left_out};
-use lockstep_check::Usage;
+use lockstep_check::{Chosen, Usage};
 use lockstep_comm::{
     Conversation, Doing, Functions, Membership, Routines, State, Windows, set_apart,
 };
@@ -29,6 +29,8 @@ pub(crate) struct Observed {
     pub conversations: BTreeMap<u32, Conversation>,
     /// What each did wrong by itself, of those who did.
     pub usages: BTreeMap<u32, Usage>,
+    /// Which rules are told of.
+    pub chosen: Chosen,
     pub membership: Membership,
     pub communicators: Communicators,
     /// Stacks of threads that are not the first of their tasks, where there are several.
@@ -168,6 +170,7 @@ impl Observed {
             forest,
             conversations,
             usages,
+            chosen: Chosen::default(),
             membership,
             communicators,
             notes,

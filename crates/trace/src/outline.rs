@@ -178,7 +178,8 @@ mod tests {
 
     #[test]
     fn names_and_ends_are_those_of_the_run() {
-        let one = check(&run(ended(), &[(100, &[16, 0])], &facts(None)));
+        let directory = run(ended(), &[(100, &[16, 0])], &facts(None));
+        let one = check(&directory);
         assert!(!one.is_mpi && one.may_call(|name| name == "MPI_Send"));
         assert!(!one.may_call(|name| name == "main"));
         // A thread without any event is none of the program's.
@@ -208,7 +209,7 @@ mod tests {
         let damaged = run(
             ended(),
             &threads[..1],
-            "host\tsomewhere-else\nimage\tbroken\n",
+            "host\tsomewhere-else\nimage\t/opt/app\tab.plan\tmain\tsixteen\t4\t0x400000\n",
         );
         assert!(!is_told(&damaged));
     }

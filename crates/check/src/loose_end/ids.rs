@@ -1,47 +1,48 @@
-//! Loose ends by name, as JSON has them.
+//! The rules that loose ends break, and the functions that they are about.
 
 use super::LooseEnd;
+use lockstep_api::mpi::rules::{self, Rule};
 
 impl LooseEnd {
-    /// Its name in JSON.
+    /// The rule that it breaks.
     #[must_use]
-    pub const fn id(&self) -> &'static str {
+    pub const fn rule(&self) -> &'static Rule {
         match self {
-            Self::BeforeInit { .. } => "before-init",
-            Self::Again { .. } => "again",
-            Self::WrongThread { .. } => "wrong-thread",
-            Self::Unmade { .. } => "unmade",
-            Self::NotMarked { .. } => "not-marked",
-            Self::Idle { .. } => "idle",
-            Self::Argument { .. } => "argument",
-            Self::Aliased { .. } => "aliased",
-            Self::Overlap { .. } => "overlap",
-            Self::Uncommitted { .. } => "uncommitted",
-            Self::OtherWay { .. } => "other-way",
-            Self::Freed { .. } => "freed",
-            Self::Past { .. } => "past",
-            Self::StartedTwice { .. } => "started-twice",
-            Self::LockedTwice { .. } => "locked-twice",
-            Self::OutsideEpoch { .. } => "outside-epoch",
-            Self::NeverStarted => "never-started",
-            Self::NoBuffer { .. } => "no-buffer",
-            Self::AttachedTwice => "attached-twice",
-            Self::SmallBuffer { .. } => "small-buffer",
-            Self::NotInGroup { .. } => "not-in-group",
-            Self::OutsideWindow { .. } => "outside-window",
-            Self::NotReady { .. } => "not-ready",
-            Self::Conflict { .. } => "conflict",
-            Self::AtOnce { .. } => "at-once",
-            Self::GivenUp { .. } => "given-up",
-            Self::NeverReceived { .. } => "never-received",
-            Self::NeverCompleted { .. } => "never-completed",
-            Self::OtherDatatype { .. } => "other-datatype",
-            Self::TooLarge { .. } => "too-large",
-            Self::AfterFinalize { .. } => "after-finalize",
-            Self::NeverUnlocked { .. } => "never-unlocked",
-            Self::NeverEnded { .. } => "never-ended",
-            Self::NeverFinalized => "never-finalized",
-            Self::NeverFreed { .. } => "never-freed",
+            Self::BeforeInit { .. } => rules::BEFORE_INIT,
+            Self::Again { .. } => rules::AGAIN,
+            Self::WrongThread { .. } => rules::WRONG_THREAD,
+            Self::Unmade { .. } => rules::UNMADE,
+            Self::NotMarked { .. } => rules::NOT_MARKED,
+            Self::Idle { .. } => rules::IDLE,
+            Self::Argument { .. } => rules::ARGUMENT,
+            Self::Aliased { .. } => rules::ALIASED,
+            Self::Overlap { .. } => rules::OVERLAP,
+            Self::Uncommitted { .. } => rules::UNCOMMITTED,
+            Self::OtherWay { .. } => rules::OTHER_WAY,
+            Self::Freed { .. } => rules::FREED,
+            Self::Past { .. } => rules::PAST,
+            Self::StartedTwice { .. } => rules::STARTED_TWICE,
+            Self::LockedTwice { .. } => rules::LOCKED_TWICE,
+            Self::OutsideEpoch { .. } => rules::OUTSIDE_EPOCH,
+            Self::NeverStarted => rules::NEVER_STARTED,
+            Self::NoBuffer { .. } => rules::NO_BUFFER,
+            Self::AttachedTwice => rules::ATTACHED_TWICE,
+            Self::SmallBuffer { .. } => rules::SMALL_BUFFER,
+            Self::NotInGroup { .. } => rules::NOT_IN_GROUP,
+            Self::OutsideWindow { .. } => rules::OUTSIDE_WINDOW,
+            Self::NotReady { .. } => rules::NOT_READY,
+            Self::Conflict { .. } => rules::CONFLICT,
+            Self::AtOnce { .. } => rules::AT_ONCE,
+            Self::GivenUp { .. } => rules::GIVEN_UP,
+            Self::NeverReceived { .. } => rules::NEVER_RECEIVED,
+            Self::NeverCompleted { .. } => rules::NEVER_COMPLETED,
+            Self::OtherDatatype { .. } => rules::OTHER_DATATYPE,
+            Self::TooLarge { .. } => rules::TOO_LARGE,
+            Self::AfterFinalize { .. } => rules::AFTER_FINALIZE,
+            Self::NeverUnlocked { .. } => rules::NEVER_UNLOCKED,
+            Self::NeverEnded { .. } => rules::NEVER_ENDED,
+            Self::NeverFinalized => rules::NEVER_FINALIZED,
+            Self::NeverFreed { .. } => rules::NEVER_FREED,
         }
     }
 
