@@ -19,6 +19,7 @@ mod loose;
 mod loose_end;
 mod mismatch;
 mod observed;
+mod of_calls;
 mod partitions;
 mod usage;
 

@@ -2,7 +2,7 @@
 
 use crate::epochs::Needs;
 use lockstep_api::mpi::Resource;
-use lockstep_api::mpi::rules::Severity;
+use lockstep_api::mpi::rules::{Rule, Severity};
 use lockstep_trace::TraceName;
 
 mod ids;
@@ -48,6 +48,8 @@ pub enum LooseEnd {
     },
     /// A call was given what MPI does not allow.
     Argument {
+        /// Which rule forbids it.
+        rule: &'static Rule,
         /// The function that was called.
         name: String,
         /// What it was given: `count -1`.

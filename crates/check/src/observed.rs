@@ -1,12 +1,13 @@
 //! The rules that are looked at while the calls of a thread are read.
 
-use crate::buffers::{Buffers, Made, Touch, has_buffers, overlap, synchronises, touches, wrong};
+use crate::buffers::{Buffers, Made, Touch, has_buffers, overlap, synchronises, touches};
 use crate::epochs::Epochs;
 use crate::loose_end::LooseEnd;
+use crate::of_calls::CHECKS;
 use crate::usage::{Suspect, Terms, Usage};
-use lockstep_api::mpi::Resource;
-use lockstep_comm::{Begun, Call, Changes, Observer, Routine, Started, opens_between, own_share};
-use lockstep_trace::{Resolved, TraceName, Value};
+use lockstep_api::mpi::{Resource, rules};
+use lockstep_comm::{Begun, Call, Changes, Observer, Routine, Started, opens_between};
+use lockstep_trace::{Resolved, TraceName};
 use std::sync::Arc;
 
 /// What a thread does with MPI that is wrong whatever the others do, as it is read.
@@ -41,38 +42,23 @@ impl From<Observed> for Usage {
     }
 }
 
-/// A root that only an operation between two groups has: `root MPI_PROC_NULL`.
-fn no_root(event: &Resolved) -> Option<String> {
-    // One that a library made may be between two groups.
-    event.communicator()?;
-    match event.get("root")?.0 {
-        Value::Rank {
-            name: Some(name), ..
-        } => Some(format!("root {name}")),
-        _ => None,
-    }
-}
-
 impl Observed {
-    /// A call is given buffers: what is wrong with these by themselves. Gives what it uses.
+    /// What is wrong with a call by itself. Gives the memory that it uses.
     fn given(&mut self, call: &Call<'_>) -> Vec<Touch> {
         let (Routine { name, meaning, .. }, event) = (call.routine, call.event);
         self.meets_others |= opens_between(meaning.does);
-        if !has_buffers(event) {
-            return Vec::new();
-        }
         let (at, me) = (event.annotated.index, call.trace.process.rank);
-        let touches = touches(meaning.does, event, call.layouts, me);
-        let what = wrong(meaning.does, event, me).or_else(|| {
-            let own = || own_share(*meaning, event, (call.datatypes, me));
-            let is_within = !self.meets_others;
-            is_within
-                .then(|| own().or_else(|| no_root(event)))
-                .flatten()
-        });
+        let touches = match has_buffers(event) {
+            true => touches(meaning.does, event, call.layouts, me),
+            false => Vec::new(),
+        };
         let name = name.to_string();
-        if let Some(what) = what {
-            let mistake = LooseEnd::Argument { name, what };
+        let told = CHECKS.iter().find_map(|check| {
+            let what = (check.wrong)(call, self.meets_others)?;
+            Some((check.rule, what))
+        });
+        if let Some((rule, what)) = told {
+            let mistake = LooseEnd::Argument { rule, name, what };
             self.usage.tell(mistake, call.trace, at);
         } else if overlap(&touches) {
             self.usage.tell(LooseEnd::Aliased { name }, call.trace, at);
@@ -143,6 +129,7 @@ impl Observer for Observed {
             Started::Rightly => return,
             Started::Again => LooseEnd::StartedTwice { name },
             Started::Plain => LooseEnd::Argument {
+                rule: rules::ARGUMENT,
                 name,
                 what: "a request that is not persistent".to_owned(),
             },

@@ -7,12 +7,12 @@
 //! thread did not come back from; of a handle also where nobody else can have made it ([`crate::freed`]). *Costs*: O(arguments) a call; memory for the handles that were freed and for the kinds
 //! of mistakes.
 
-use crate::arguments::wrong;
 use crate::epochs::Epochs;
 use crate::loose_end::LooseEnd;
 use crate::partitions::{self, Partitions};
 use lockstep_api::mpi::constants::{MODE_RDONLY, MODE_WRONLY, THREAD_LEVELS, THREAD_SERIALIZED};
 use lockstep_api::mpi::predefined::Datatype;
+use lockstep_api::mpi::rules;
 use lockstep_api::mpi::{
     Constructor, Does, Epoch, FileUse, Grouping, Kind, Making, Mode, Part, Resource, Scope,
     SendBuffer,
@@ -196,10 +196,9 @@ impl Usage {
                 });
             }
         }
-        let again = || self.partitions.again(does, event);
-        if let Some(what) = wrong(*meaning, event).or_else(again) {
-            let name = name.to_string();
-            self.tell(LooseEnd::Argument { name, what }, trace, at);
+        if let Some(what) = self.partitions.again(does, event) {
+            let (rule, name) = (rules::ARGUMENT, name.to_string());
+            self.tell(LooseEnd::Argument { rule, name, what }, trace, at);
         }
         if let Some(what) = self.partitions.call(does, event) {
             let name = name.to_string();
@@ -278,12 +277,9 @@ impl Usage {
                 "direction {direction} of a grid whose last is {}",
                 dimensions - 1
             );
-            let name = name.to_string();
-            self.tell(
-                LooseEnd::Argument { name, what },
-                trace,
-                event.annotated.index,
-            );
+            let (rule, name) = (rules::ARGUMENT, name.to_string());
+            let mistake = LooseEnd::Argument { rule, name, what };
+            self.tell(mistake, trace, event.annotated.index);
         }
     }
 

@@ -74,7 +74,7 @@ fn told(end: &LooseEnd, at: &str, are_several: bool) -> String {
         LooseEnd::NoBuffer { name } => {
             format!("called {name}{at} without a buffer (MPI_Buffer_attach)")
         }
-        LooseEnd::Argument { name, what } => format!("called {name}{at} with {what}"),
+        LooseEnd::Argument { name, what, .. } => format!("called {name}{at} with {what}"),
         LooseEnd::Aliased { name } => {
             format!("called {name}{at}, whose send and receive buffers overlap")
         }

@@ -41,7 +41,7 @@ impl Severity {
 }
 
 /// A rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rule {
     /// Its name, as options, JSON and the book have it; it never changes.
     pub id: &'static str,

@@ -14,7 +14,7 @@ impl LooseEnd {
             Self::Unmade { .. } => rules::UNMADE,
             Self::NotMarked { .. } => rules::NOT_MARKED,
             Self::Idle { .. } => rules::IDLE,
-            Self::Argument { .. } => rules::ARGUMENT,
+            Self::Argument { rule, .. } => rule,
             Self::Aliased { .. } => rules::ALIASED,
             Self::Overlap { .. } => rules::OVERLAP,
             Self::Uncommitted { .. } => rules::UNCOMMITTED,
