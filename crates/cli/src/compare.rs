@@ -114,7 +114,7 @@ fn probability(text: &str) -> Result<f64, String> {
 
 /// The order of the faulty run's events by its messages, and who waits for whom in it.
 struct ByMessages<'a> {
-    order: lockstep_exchange::Order,
+    order: lockstep_comm::Order,
     run: &'a Run,
     normals: &'a [&'a Run],
     /// Who waits for whom in the faulty run, once somebody asks.
@@ -210,7 +210,7 @@ pub fn beside(
 ) -> Result<Comparison> {
     let bar = output::progress("comparing");
     let progress = OnceLock::new();
-    let order = lockstep_exchange::Order::new(run).map(|order| ByMessages {
+    let order = lockstep_comm::Order::new(run).map(|order| ByMessages {
         order,
         run,
         normals,

@@ -104,6 +104,7 @@ impl Conversation {
                 operation: 0,
                 kind,
                 complete: false,
+                completed_at: None,
             }],
             pending: vec![0],
             state: State::Waiting,

@@ -72,6 +72,7 @@ impl Job {
             operation,
             kind,
             complete: done,
+            completed_at: None,
         });
         conversation.parts.extend(parts);
         let waits = Waits::All((first..conversation.parts.len()).collect());

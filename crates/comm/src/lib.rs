@@ -21,6 +21,7 @@ mod datatypes;
 mod deeds;
 mod fit;
 mod group;
+mod happens_before;
 #[doc(hidden)]
 pub mod job;
 mod layout;
@@ -51,6 +52,7 @@ pub use conversation::{Conversation, State, Unstarted, left};
 pub use datatypes::{Datatypes, Unit, are_unlike, whole};
 pub use fit::{Misfit, misfit};
 pub use group::{MpiGroup, tasks_of};
+pub use happens_before::{Messages, Order};
 pub use layout::{Footprint, Layout, Layouts};
 pub use matching::{Matching, PartId};
 pub use membership::Membership;

@@ -34,6 +34,8 @@ pub struct Part {
     pub kind: PartKind,
     /// Whether the trace shows that it completed.
     pub complete: bool,
+    /// The event by which its task knew that, by number; `None` where that is not known.
+    pub completed_at: Option<u64>,
 }
 
 /// What a part is.

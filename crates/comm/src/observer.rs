@@ -102,3 +102,30 @@ pub trait Observer: Clone + Default + Debug + Send + Sync {
     /// What stays as it is where nothing changes.
     fn rest(&self) -> Self::Rest;
 }
+
+/// Nobody looks on.
+impl Observer for () {
+    type Rest = ();
+
+    fn call(&mut self, _: &Call<'_>) {}
+    fn past_request(&mut self, _: &Arc<str>, _: TraceName, _: u64, _: u64) {}
+    fn unmade_request(&mut self, _: &Arc<str>, _: TraceName, _: u64) {}
+    fn starts(&mut self, _: &Arc<str>, _: TraceName, _: u64, _: Started) {}
+    fn runs(&mut self, _: i64, _: &[usize], _: (&Call<'_>, Started), _: &Begun<'_>) {}
+    fn uses(&mut self, _: bool, _: &Begun<'_>) {}
+    fn returned(&mut self, _: &Routine, _: &Resolved, _: TraceName) {}
+    fn freed(&mut self, _: Resource, _: &[i64], _: u64) {}
+    fn gives(&mut self, _: i64, _: (&[usize], bool), _: u64, _: &Begun<'_>) {}
+    fn let_go(&mut self, _: &[usize]) {}
+    fn never_started(&mut self, _: TraceName, _: u64) {}
+    fn given_up(&mut self, _: &Arc<str>, _: TraceName, _: u64) {}
+    fn exposed(&mut self, _: Option<i64>) {}
+    fn goes_on(&mut self) {}
+    fn leave_out(&mut self, _: usize) {}
+
+    fn changes(&self) -> Changes {
+        (0, 0)
+    }
+
+    fn rest(&self) -> Self::Rest {}
+}

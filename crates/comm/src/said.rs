@@ -608,6 +608,7 @@ impl<O: Observer> Said<O> {
                 operation,
                 kind,
                 complete: nobody,
+                completed_at: None,
             }
         });
         self.conversation.parts.extend(parts);

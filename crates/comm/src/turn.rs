@@ -146,6 +146,7 @@ impl Tail {
                     operation: operation + index,
                     kind: kind.clone(),
                     complete: true,
+                    completed_at: None,
                 }));
                 begun = step.until;
             }

@@ -32,7 +32,6 @@ mod json;
 mod kept;
 mod lines;
 mod measured;
-mod messages;
 mod otf2;
 mod parlot;
 mod parquet;
@@ -49,7 +48,6 @@ mod view;
 pub use draft::Draft;
 pub use error::{Error, Place};
 pub use measured::{Measured, measured};
-pub use messages::Order;
 pub use view::{Edge, View};
 
 use lockstep_trace::{Run, Thread};

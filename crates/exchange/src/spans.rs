@@ -5,9 +5,9 @@
 //! ```
 
 use crate::kept::Kept;
-use crate::messages::Messages;
 use crate::placed::Placed;
 use crate::view::View;
+use lockstep_comm::Messages;
 use lockstep_trace::{Annotated, Argument, Event, FunctionId, Run, Thread, Timeline, When};
 use std::io;
 use std::time::Duration;

@@ -84,7 +84,7 @@ impl Play {
             said.parts.extend(kinds.iter().map(|kind| Part {
                 operation: operation + index,
                 kind: kind.clone(),
-                complete: true,
+                complete: true, completed_at: None,
             }));
             speech.tail.events.push_back((operation + index) as u64);
         }

@@ -108,6 +108,7 @@ impl<O: Observer> Said<O> {
             operation,
             kind,
             complete: true,
+            completed_at: None,
         });
         self.finish(part, event, None);
         self.conversation.operations[operation].waits = Waits::Found(vec![part]);
@@ -132,6 +133,7 @@ impl<O: Observer> Said<O> {
             return;
         };
         part.complete = true;
+        part.completed_at = Some(event.annotated.index);
         let PartKind::Receive { from, tag, .. } = &mut part.kind else {
             return;
         };

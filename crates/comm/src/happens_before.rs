@@ -1,16 +1,20 @@
 //! Logical time from messages: what was received was sent before, in whatever trace.
 //!
 //! Each event is one later than the one before it in its trace; where something arrives, at least one later than
-//! where it was sent (Lamport's clock). That follows from the recorded arguments of MPI calls: point-to-point messages by
-//! sender, receiver, communicator and tag, first sent first received; collectives by their number on their communicator. What
-//! cannot be matched (arguments or traces are missing, wildcards with ignored statuses) waits for nothing.
+//! where it was sent (Lamport's clock). Messages belong together by sender, receiver, communicator and tag, first sent first
+//! received; collective operations by their number on their communicator. What cannot be matched (arguments or traces are
+//! missing, a receive from anybody whose status was ignored) waits for nothing.
 //!
-//! `progress` matches messages too, for another question: what a *rank* still waits for at the end, where threads of a
-//! rank are one, guesses about wildcards are allowed, and it does not matter when something completed. Here each *trace*
-//! has a clock of its own, every completion has an event, and nothing may be guessed.
+//! [`Matching`](crate::Matching) matches messages, too, for another question: what a *rank* still waits for at the end, where
+//! its threads are one, and guesses about receives from anybody are allowed. Here each *trace* has a clock of its own, every
+//! completion has an event, and nothing may be guessed.
 
-use lockstep_trace::mpi::{self, Does, Form, Kind, Scope, Shape};
-use lockstep_trace::{CommunicatorId, Event, Meaning, Resolved, Run, Thread, TraceName, Value};
+use crate::conversation::Conversation;
+use crate::message::{Collective as Share, PartKind, Peer};
+use crate::reader::Reader;
+use crate::routines::Routines;
+use lockstep_api::mpi::{Does, Shape};
+use lockstep_trace::{CommunicatorId, Communicators, Run, Thread, TraceName};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +22,21 @@ use std::collections::{BTreeMap, VecDeque};
 const MOST: usize = 1 << 22;
 
 /// Where a message goes: from, to, communicator, tag.
-type Channel = (u32, u32, u32, Option<CommunicatorId>, i64);
+type Channel = (u32, u32, u32, CommunicatorId, i64);
+
+/// Who is in each communicator that is known whole.
+type Members = FxHashMap<CommunicatorId, Vec<u32>>;
+
+fn members(communicators: &Communicators) -> Members {
+    let all = communicators.all().iter().filter_map(|it| {
+        let [side] = it.sides.as_slice() else {
+            return None;
+        };
+        let ranks = side.ranks.iter().copied().collect::<Option<Vec<u32>>>()?;
+        Some((it.id, ranks))
+    });
+    all.collect()
+}
 
 /// What a call has to do with other traces.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +139,7 @@ fn place(name: &TraceName) -> (u32, u32) {
 
 /// How far traces are behind the count of their own events.
 #[derive(Debug, Default)]
-pub(crate) struct Messages {
+pub struct Messages {
     /// By trace: from which event on it is by how much.
     shifts: FxHashMap<TraceName, Vec<(u64, u64)>>,
     /// Messages and collectives that were matched.
@@ -132,15 +150,20 @@ impl Messages {
     /// What each trace has to do with the others; `None` where that is too much.
     fn steps(run: &Run, threads: &[&Thread]) -> Option<Vec<Vec<(u64, Step)>>> {
         let communicators = run.communicators();
+        let members = members(&communicators);
+        let routines = Routines::new(run);
+        let is_wanted = |id| routines.get(id).is_some();
+        let first = communicators.all().len() as u32;
         let mut steps = Vec::new();
         let mut left = MOST;
         for thread in threads {
-            let mut reader = Reader::new(thread);
-            for call in communicators.calls(thread) {
-                reader.read(&call);
-            }
-            left = left.checked_sub(reader.steps.len())?;
-            steps.push(reader.steps);
+            let mut reader: Reader<()> = Reader::new(thread.name, first, None, false);
+            let mut events = communicators.events_of(thread, is_wanted);
+            reader.read(&routines, &mut events);
+            let (said, ..) = reader.into_told(&routines, events.resolver());
+            let own = steps_of(&said, &members, thread.name);
+            left = left.checked_sub(own.len())?;
+            steps.push(own);
         }
         Some(steps)
     }
@@ -172,181 +195,78 @@ impl Messages {
     }
 }
 
-/// Takes the steps out of a trace's calls.
-struct Reader<'a> {
-    thread: &'a Thread,
-    job: u32,
-    rank: u32,
-    steps: Vec<(u64, Step)>,
-    /// The call that is open: what a receive in it asked for, or requests that it waits for.
-    open: Open,
-    /// What requests will receive.
-    requests: FxHashMap<i64, Asked>,
-    /// Collectives by communicator.
-    collectives: FxHashMap<CommunicatorId, u64>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Asked {
-    from: Option<u32>,
-    communicator: Option<CommunicatorId>,
-    tag: Option<i64>,
-}
-
-#[derive(Debug, Default)]
-enum Open {
-    #[default]
-    Nothing,
-    Receive(Asked),
-    /// A receive that goes on behind its return.
-    Request(Asked),
-    Wait(Vec<i64>),
-    Collective(CommunicatorId, u64, Takes),
-}
-
-impl<'a> Reader<'a> {
-    fn new(thread: &'a Thread) -> Self {
-        let process = thread.name.process;
-        Self {
-            thread,
-            job: process.job,
-            rank: process.rank,
-            steps: Vec::new(),
-            open: Open::Nothing,
-            requests: FxHashMap::default(),
-            collectives: FxHashMap::default(),
-        }
-    }
-
-    fn read(&mut self, call: &Resolved) {
-        let Some(function) = call.function else {
-            return;
+/// What a trace has to do with the others, in the order of its events.
+fn steps_of(said: &Conversation, members: &Members, name: TraceName) -> Vec<(u64, Step)> {
+    let (job, me) = (name.process.job, name.process.rank);
+    let mut steps = Vec::new();
+    let mut numbers: FxHashMap<CommunicatorId, u64> = FxHashMap::default();
+    for part in &said.parts {
+        let Some(begun) = said.operations.get(part.operation).map(|it| it.event) else {
+            continue;
         };
-        let Some(meaning) = self.thread.mpi(function).map(mpi::Function::meaning) else {
-            return;
-        };
-        let at = call.annotated.index;
-        match call.annotated.event {
-            Event::Call(_) => {
-                self.open = Open::Nothing;
-                self.begin(meaning, at, call);
-                // What gives nothing back has no record of its return.
-                if let Open::Collective(communicator, number, takes) = self.open {
-                    self.steps
-                        .push((at + 1, Step::Leave(communicator, number, takes)));
-                }
+        match &part.kind {
+            PartKind::Send {
+                to: Peer::Task(to),
+                tag,
+                communicator,
+                ..
+            } => {
+                let channel = (job, me, *to, *communicator, *tag);
+                steps.push((begun, Step::Send(channel)));
             }
-            Event::Return => self.end(at, call),
-            Event::Tail => {}
-        }
-    }
-
-    fn begin(&mut self, meaning: mpi::Meaning, at: u64, call: &Resolved) {
-        // What is persistent begins when it is started.
-        if meaning.form == Form::Persistent {
-            return;
-        }
-        if meaning.sends()
-            && let Some((_, peer)) = call.peer("dest")
-            && let Some(to) = peer.world
-            && let Some(tag) = call.number("tag").or_else(|| call.number("sendtag"))
-        {
-            let channel = (self.job, self.rank, to, peer.communicator, tag);
-            self.steps.push((at, Step::Send(channel)));
-        }
-        let asked = || {
-            let peer = call.peer("source").map(|(_, peer)| peer);
-            Asked {
-                from: peer.and_then(|peer| peer.world),
-                communicator: call.communicator(),
-                tag: call.number("recvtag").or_else(|| call.number("tag")),
+            PartKind::Receive {
+                from: Peer::Task(from),
+                tag: Some(tag),
+                communicator,
+                ..
+            } => {
+                let channel = (job, *from, me, *communicator, *tag);
+                let at = part.completed_at;
+                steps.extend(at.map(|at| (at, Step::Receive(channel))));
             }
-        };
-        match meaning.does {
-            Does::Receive | Does::SendReceive | Does::Replace => {
-                self.open = match meaning.form {
-                    Form::Blocking => Open::Receive(asked()),
-                    _ => Open::Request(asked()),
+            PartKind::Collective(share) => {
+                let ways = ways(share, members, me);
+                let Some((communicator, (gives, takes))) = share.communicator.zip(ways) else {
+                    continue;
                 };
-            }
-            Does::Wait(Scope::One | Scope::All) => {
-                let given = call.annotated.arguments.iter().flat_map(|all| all.iter());
-                let handles = given.flat_map(|argument| match (argument.kind, &argument.value) {
-                    (Kind::RequestAt, Value::Handle(handle)) => std::slice::from_ref(handle),
-                    (_, Value::Handles(_, handles)) => handles,
-                    _ => &[],
-                });
-                self.open = Open::Wait(handles.map(|it| it.raw).collect());
-            }
-            Does::Collective(shape, _) if meaning.form == Form::Blocking => {
-                self.collective(shape, at, call);
+                let number = numbers.entry(communicator).or_default();
+                steps.push((begun, Step::Enter(communicator, gives)));
+                let leave = Step::Leave(communicator, *number, takes);
+                steps.extend(part.completed_at.map(|at| (at, leave)));
+                *number += 1;
             }
             _ => {}
         }
     }
+    steps.sort_by_key(|it| it.0);
+    steps
+}
 
-    fn collective(&mut self, shape: Shape, at: u64, call: &Resolved) {
-        let root = call.peer("root").and_then(|(_, peer)| peer.world);
-        let is_root = root == Some(self.rank);
-        let (gives, takes) = match shape {
-            Shape::All => (true, true),
-            Shape::FromRoot => (is_root, !is_root),
-            Shape::ToRoot => (!is_root, is_root),
-            Shape::Prefix | Shape::Neighbours => return,
-        };
-        let Some(communicator) = call.communicator() else {
-            return;
-        };
-        let gives = if gives {
-            Gives::Something
-        } else {
-            Gives::Nothing
-        };
-        let takes = if takes {
-            Takes::Something
-        } else {
-            Takes::Nothing
-        };
-        let count = self.collectives.entry(communicator).or_default();
-        self.steps.push((at, Step::Enter(communicator, gives)));
-        self.open = Open::Collective(communicator, *count, takes);
-        *count += 1;
-    }
-
-    fn end(&mut self, at: u64, call: &Resolved) {
-        let status = match call.get("status") {
-            Some((Value::Status(_, tag, _), Meaning::Peer(peer))) => Some((peer.world, *tag)),
-            _ => None,
-        };
-        match std::mem::take(&mut self.open) {
-            Open::Receive(asked) => self.receive(at, asked, status),
-            Open::Request(asked) => {
-                if let Some(request) = call.handle("request") {
-                    self.requests.insert(request.raw, asked);
-                }
-            }
-            Open::Wait(requests) => {
-                let is_one = requests.len() == 1;
-                for request in requests {
-                    if let Some(asked) = self.requests.remove(&request) {
-                        self.receive(at, asked, status.filter(|_| is_one));
-                    }
-                }
-            }
-            Open::Nothing | Open::Collective(..) => {}
-        }
-    }
-
-    fn receive(&mut self, at: u64, asked: Asked, status: Option<(Option<u32>, i64)>) {
-        let (from, tag) = match status {
-            Some((from, tag)) => (from.or(asked.from), Some(tag)),
-            None => (asked.from, asked.tag),
-        };
-        if let (Some(from), Some(tag)) = (from, tag) {
-            let channel = (self.job, from, self.rank, asked.communicator, tag);
-            self.steps.push((at, Step::Receive(channel)));
-        }
-    }
+/// Whether others wait for a task in a collective operation, and whether it waits for others; `None` where that is not known.
+fn ways(share: &Share, members: &Members, me: u32) -> Option<(Gives, Takes)> {
+    let Does::Collective(shape, _) = share.meaning.does else {
+        return None;
+    };
+    let root = || {
+        let all = members.get(&share.communicator?)?;
+        all.get(usize::try_from(share.root?).ok()?).copied()
+    };
+    let is_root = root() == Some(me);
+    let (gives, takes) = match shape {
+        Shape::All => (true, true),
+        Shape::FromRoot => (is_root, !is_root),
+        Shape::ToRoot => (!is_root, is_root),
+        Shape::Prefix | Shape::Neighbours => return None,
+    };
+    let gives = match gives {
+        true => Gives::Something,
+        false => Gives::Nothing,
+    };
+    let takes = match takes {
+        true => Takes::Something,
+        false => Takes::Nothing,
+    };
+    Some((gives, takes))
 }
 
 /// A trace's clock while messages are matched.
@@ -579,7 +499,7 @@ mod tests {
     }
 
     fn channel(from: u32, to: u32) -> Channel {
-        (0, from, to, Some(C), 7)
+        (0, from, to, C, 7)
     }
 
     fn shifts(steps: &[Vec<(u64, Step)>]) -> (Vec<Vec<(u64, u64)>>, u64) {
