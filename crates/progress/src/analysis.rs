@@ -15,6 +15,7 @@ use crate::message::Conversation;
 use crate::message::{CommunicatorId, Membership};
 use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::{Normal, Observed};
+use crate::parting::{Tasks, tell_apart};
 use crate::past::{went_ahead, went_on};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::races::{Race, doubts, race, steals};
@@ -22,6 +23,7 @@ use crate::recount::recount;
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
+use crate::standard;
 use crate::strays::{self, Stray, Unreceived, calls, strays, unstarted_receive};
 use crate::team::{Truant, truants};
 use crate::verdict;
@@ -217,7 +219,7 @@ impl Follower {
 
 /// What follows from what was observed, and from what was of a normal run. Of a job that goes on,
 /// it is not asked what might have come otherwise.
-fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on: bool) -> Progress {
+fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal<'_>>, goes_on: bool) -> Progress {
     let since = |task: &Task| task.polls.as_ref().and_then(|it| it.since);
     let moments = observed.roots.iter().zip(observed.tasks.values());
     let moments = moments.map(|(root, task)| Moment {
@@ -239,7 +241,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     }
     let conversations = &observed.conversations;
     let matching = Matching::new(conversations);
-    let mismatches = match observed.is_whole {
+    let mut mismatches = match observed.is_whole {
         true => mismatches(conversations, &observed.membership, &matching),
         false => {
             observed.notes.push(
@@ -249,6 +251,15 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         }
     };
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
+    if observed.is_whole && !goes_on {
+        let tasks = Tasks::of(run, &observed);
+        tell_apart(&mut mismatches, &tasks, &matching, &waiting);
+        if let Some(normal) = normal.filter(|_| !mismatches.is_empty()) {
+            let matched = Matching::new(&normal.conversations);
+            let beside = Tasks::of_normal(normal, &observed.forest);
+            standard::judge(&mut mismatches, (&tasks, &matching), (&beside, &matched));
+        }
+    }
     let groups = groups.into_iter().zip(places).collect();
     let (mut groups, places): (Vec<Group>, Vec<&Coordinates>) =
         apart(groups, &waiting).into_iter().unzip();

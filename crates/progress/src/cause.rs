@@ -4,6 +4,7 @@
 
 use crate::analysis::Group;
 use crate::astray::{Envelope, Misdirection};
+use crate::call_words;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::exchange::left_out_of_exchange;
 use crate::gap::{Gap, gap};
@@ -12,7 +13,7 @@ use crate::habit::{Habits, Missed};
 use crate::lapse::{Lapse, Rounds};
 use crate::matching::PartId;
 use crate::message::Conversation;
-use crate::mismatch::{Aspect, Mismatch};
+use crate::mismatch::{Aspect, Mismatch, Right, origin};
 use crate::observe::Observed;
 use crate::omission::{self, Omission, Wanted, omission};
 use crate::past::passed;
@@ -73,7 +74,7 @@ pub enum Deed {
     /// It is past the place where others wait for a message of it: it came to its end, or waits in a collective operation, or is in
     /// a later iteration.
     WentOn,
-    /// It called another collective operation than most, or with another root or size.
+    /// It called another collective operation than those who are right, or with another root or size, or came to it another way.
     Differed {
         /// Which.
         name: Arc<str>,
@@ -81,8 +82,10 @@ pub enum Deed {
         instead_of: Option<Arc<str>>,
         /// What it said of it: `called MPI_Barrier`.
         said: String,
-        /// What most said.
+        /// What most said, or those who are right.
         most: String,
+        /// Whether a normal run says who is right.
+        by_normal: bool,
     },
 }
 
@@ -169,7 +172,15 @@ impl Cause {
                     ranges(many)
                 ),
             },
-            Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
+            Deed::Differed {
+                said,
+                most,
+                by_normal,
+                ..
+            } => match by_normal {
+                true => format!("{said} where it {most} in a normal run"),
+                false => format!("{said} where most {most}"),
+            },
         }
     }
 
@@ -530,7 +541,8 @@ pub(crate) fn differed(
     waiting: &Waiting,
 ) -> Vec<Cause> {
     let prevents = mismatches.iter().find(|it| it.prevents());
-    prevents.map_or(Vec::new(), |it| few(it, conversations, waiting))
+    let first = prevents.map(|it| origin(mismatches, it));
+    first.map_or(Vec::new(), |it| wrong(it, conversations, waiting))
 }
 
 /// Those for whom others wait, where the first collective operation that did not fit took something else from them: what they
@@ -541,18 +553,19 @@ pub(crate) fn differed_before(
     waiting: &Waiting,
 ) -> Vec<Cause> {
     let first = mismatches.first();
-    let mut found = first.map_or(Vec::new(), |it| few(it, conversations, waiting));
+    let mut found = first.map_or(Vec::new(), |it| wrong(it, conversations, waiting));
     found.retain(|it| !it.victims.is_empty());
     found
 }
 
-/// The few of a mismatch, if they are fewer than the others.
-fn few(
+/// Those who are wrong in a mismatch.
+fn wrong(
     mismatch: &Mismatch,
     conversations: &BTreeMap<u32, Conversation>,
     waiting: &Waiting,
 ) -> Vec<Cause> {
-    let [(most, many), rest @ ..] = mismatch.sides.as_slice() else {
+    let wrong = mismatch.wrong();
+    let Some((most, right)) = mismatch.sides.first().filter(|_| !wrong.is_empty()) else {
         return Vec::new();
     };
     let name = |id: &PartId| -> Option<Arc<str>> {
@@ -560,31 +573,34 @@ fn few(
         let operation = conversation.parts.get(id.part)?.operation;
         Some(conversation.operations.get(operation)?.name.clone())
     };
-    let usual = many.first().and_then(name);
-    if rest.iter().any(|(_, few)| few.len() >= many.len()) {
-        return Vec::new();
-    }
-    let told = |said: &str| match mismatch.aspect {
+    let usual = right.first().and_then(name);
+    let way = |side: usize| match (&usual, mismatch.callers.get(side)) {
+        (Some(name), Some(callers)) => format!("called {name}{}", call_words::way(callers)),
+        _ => "came another way".to_owned(),
+    };
+    let told = |said: &str, side: usize| match mismatch.aspect {
         Aspect::Function => format!("called {said}"),
         Aspect::Root => format!("named root {said}"),
         Aspect::Reduction | Aspect::Size | Aspect::Terms => format!("had {said}"),
+        Aspect::Way => way(side),
     };
-    let told_of_it = |said: &str| match (mismatch.aspect, &usual) {
+    let told_of_it = |said: &str, side: usize| match (mismatch.aspect, &usual) {
         (Aspect::Reduction, Some(name)) => format!("called {name} with {said}"),
-        _ => told(said),
+        _ => told(said, side),
     };
     let victims = victims(waiting);
-    let each = rest
-        .iter()
-        .flat_map(|(said, few)| few.iter().map(move |it| (said, it)));
-    let cause = |(said, id): (&String, &PartId)| {
+    let each = (1..)
+        .zip(wrong)
+        .flat_map(|(side, (said, who))| who.iter().map(move |it| (said, it, side)));
+    let cause = |(said, id, side): (&String, &PartId, usize)| {
         let name = name(id)?;
         let victims = victims.get(&id.task).into_iter().flatten();
         let deed = Deed::Differed {
             instead_of: usual.clone().filter(|it| *it != name),
             name,
-            said: told_of_it(said),
-            most: told(most),
+            said: told_of_it(said, side),
+            most: told(most, 0),
+            by_normal: mismatch.right == Right::Normal,
         };
         Some(Cause {
             victims: victims.copied().collect(),

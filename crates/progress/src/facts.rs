@@ -146,6 +146,7 @@ pub(crate) fn unfit<'a>(
             Aspect::Reduction => "other-reduction",
             Aspect::Size => "other-size",
             Aspect::Terms => "other-terms",
+            Aspect::Way => "other-way",
         };
         let few: Vec<PartId> = it
             .sides

@@ -66,6 +66,7 @@ mod nesting;
 mod observe;
 mod omission;
 mod onesided;
+mod parting;
 mod partitions;
 mod past;
 mod place;
@@ -85,6 +86,7 @@ mod settled;
 mod shown;
 mod sites;
 mod source;
+mod standard;
 mod strand;
 mod strays;
 mod team;
@@ -119,7 +121,7 @@ pub use message::{
     Amount, Amounts, Collective, CommunicatorId, Conversation, Membership, Operation, Part,
     PartKind, Peer, Role, Size, State, Step, Unstarted, Waits, Wildcard,
 };
-pub use mismatch::{Aspect, Mismatch, mismatches};
+pub use mismatch::{Aspect, Callers, Mismatch, Right, mismatches};
 pub use omission::{Evidence, Omission};
 pub use replay::{Circle, without_buffers};
 pub use resources::{Held, Resources};

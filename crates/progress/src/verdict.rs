@@ -6,7 +6,7 @@ use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, is_last};
 use crate::loose::Loose;
 use crate::message::{Conversation, Operation};
-use crate::mismatch::{Aspect, Mismatch};
+use crate::mismatch::{Aspect, Mismatch, origin};
 use crate::routines::is_named_so;
 use crate::strays::{self, Unreceived};
 use crate::thread_words::truant;
@@ -28,7 +28,7 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     }
     let stops = |it: &&Mismatch| it.prevents() && !is_past(progress, it);
     if let Some(mismatch) = progress.mismatches.iter().find(stops) {
-        return mismatched(facts, mismatch);
+        return with_way(progress, follows(facts, mismatch));
     }
     let left = crate::ends::ended(&progress.tasks, &progress.waiting);
     if !left.is_empty() {
@@ -48,6 +48,24 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
         Kind::Livelock | Kind::Slow => with_misfit(facts, held_up(progress), &least),
     };
     with_cause(progress, text)
+}
+
+/// An operation that cannot complete, behind the one in which the members went apart.
+fn follows(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
+    let origin = origin(&facts.progress.mismatches, mismatch);
+    let text = mismatched(facts, origin);
+    match std::ptr::eq(origin, mismatch) {
+        true => text,
+        false => format!("{text}; then {}", mismatched(facts, mismatch)),
+    }
+}
+
+/// Which call a task left out or made besides says more than which operation it made instead.
+fn with_way(progress: &Progress, text: String) -> String {
+    match progress.causes.first() {
+        Some(cause) if cause.is_departure() && cause.by_normal() => caused(progress, cause, &text),
+        _ => text,
+    }
 }
 
 fn with_cause(progress: &Progress, text: String) -> String {
