@@ -117,11 +117,15 @@ pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
         let key = (function.to_owned(), argument, said.clone());
         before.iter().any(|run| run.usual.contains(&key))
     };
+    // Where members made other calls, or reduced otherwise, what does not fit later in that communicator follows from it.
+    let mut apart: Option<CommunicatorId> = None;
     for (call, voices) in &now.collectives {
-        let Some((function, argument)) = disagreement(voices) else {
+        let Some((function, argument)) = disagreement(voices).filter(|_| apart != Some(call.0))
+        else {
             continue;
         };
         if !usual.contains(&(function, argument)) {
+            apart = matches!(argument, "" | "op").then_some(call.0);
             let normal: Vec<&Voice> = (before.iter())
                 .filter_map(|run| run.collectives.get(call))
                 .flatten()

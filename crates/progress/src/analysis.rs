@@ -8,12 +8,13 @@ use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::facts;
 use crate::freed;
 use crate::group::{Order, apart};
+use crate::holding::{self, Kept};
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized};
 use crate::matching::Matching;
 use crate::message::Conversation;
 use crate::message::{CommunicatorId, Membership};
-use crate::mismatch::{Mismatch, mismatches};
+use crate::mismatch::{Mismatch, Right, mismatches, origin};
 use crate::observe::{Normal, Observed};
 use crate::parting::{Tasks, tell_apart};
 use crate::past::{went_ahead, went_on};
@@ -30,6 +31,7 @@ use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
+use crate::which::begun_before;
 use lockstep_trace::{Communicators, End, EndKind, Fact, Origin, Run, SourceLine, TraceName};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -169,6 +171,8 @@ pub struct Progress {
     pub(crate) doubts: BTreeMap<u32, String>,
     /// Threads that did not come to a barrier at which a task is.
     pub(crate) truants: BTreeMap<u32, Truant>,
+    /// By threads that are over and kept a lock for which others wait: where they took it.
+    pub(crate) kept: BTreeMap<TraceName, Kept>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -219,7 +223,12 @@ impl Follower {
 
 /// What follows from what was observed, and from what was of a normal run. Of a job that goes on,
 /// it is not asked what might have come otherwise.
-fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal<'_>>, goes_on: bool) -> Progress {
+fn conclude(
+    run: &Run,
+    mut observed: Observed,
+    normal: Option<&Normal<'_>>,
+    goes_on: bool,
+) -> Progress {
     let since = |task: &Task| task.polls.as_ref().and_then(|it| it.since);
     let moments = observed.roots.iter().zip(observed.tasks.values());
     let moments = moments.map(|(root, task)| Moment {
@@ -344,7 +353,12 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal<'_>>, goes
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
     let roots = normal.map(|it| &it.roots);
-    let mut causes = causes(&observed, roots, &owed, &held_up);
+    let stops = mismatches.iter().find(|it| it.prevents());
+    let wrong = stops.map(|it| origin(&mismatches, it));
+    let wrong = wrong.filter(|it| it.right == Right::Normal);
+    let wrong = wrong.map_or(&[][..], Mismatch::wrong).iter();
+    let wrong: BTreeSet<u32> = wrong.flat_map(|it| &it.1).map(|it| it.task).collect();
+    let mut causes = causes(&observed, roots, &owed, (&held_up, &wrong));
     // Those for whom all wait since they are gone, and whoever sent a message astray, did it: that others did more or
     // less than in a normal run, who take turns as they come, say, is no cause then.
     let mut displacers: BTreeSet<u32> = displaced.iter().map(|it| it.to).collect();
@@ -370,11 +384,17 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal<'_>>, goes
         .and_then(|it| unstarted_receive(conversations, it));
     let told = told.chain(unstarted.map(|(_, it)| (it.2, it.3)));
     let told = told.chain(doubts.iter().filter_map(|it| it.call(conversations)));
-    let told = told.chain(calls(&strays, conversations, &waiting));
+    let told = told.chain(calls(
+        &strays,
+        conversations,
+        &waiting,
+        &observed.membership,
+    ));
     let told = told.chain(strays::owed(conversations, &waiting));
     // Where who crashed was last in MPI.
     let died = died.iter().filter_map(|it| conversations.get(it));
     let told = told.chain(died.filter_map(|it| it.call(verdict::last_call(it)?.0)));
+    let told = told.chain(begun_before(conversations, &waiting));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
@@ -407,7 +427,13 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal<'_>>, goes
         causes.retain(Cause::by_normal);
     }
     causes.splice(0..0, deeds);
+    let is_shown = causes
+        .iter()
+        .any(|it| it.by_normal() && !it.victims.is_empty());
+    causes.sort_by_key(|it| is_shown && it.is_by_others());
+    let kept = holding::kept(run, &waiting);
     let mut progress = Progress {
+        kept,
         edges: order.edges(),
         least,
         groups,
@@ -426,13 +452,12 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal<'_>>, goes
     // whatever any other did.
     let computes = |it: &usize| progress.groups[*it].activity == Activity::Computation;
     let is_late = progress.least.iter().any(computes);
-    let is_stuck = progress.kind == Kind::Deadlock;
+    // Who asks for what can never come is stuck as who waits for it.
+    let is_stuck = !progress.waiting.stuck.is_empty();
     let is_past = |it: &Cause| it.is_departure() && (it.by_normal() || held_up.contains(&it.task));
-    // Who asks for what nobody sends asks for that whatever others do.
-    let is_wrong = |it: &Cause| it.asked_otherwise() && !progress.waiting.stuck.is_empty();
     // Who died of a message did so before anything else could be waited for.
     let is_cause = |it: &Cause| match displacers.is_empty() {
-        true => progress.hang && (is_stuck || is_past(it) && !is_late || is_wrong(it)),
+        true => progress.hang && (is_stuck || is_past(it) && !is_late),
         false => displacers.contains(&it.task) && (progress.hang || late.is_empty()),
     };
     progress.causes = causes.into_iter().filter(is_cause).collect();
@@ -527,7 +552,7 @@ fn names(
 ) -> BTreeMap<CommunicatorId, String> {
     let ids = waiting.waits.iter().filter_map(|it| match it.why {
         Why::Collective(_, id) => Some(id),
-        _ => None,
+        _ => it.communicator,
     });
     let name = |id: CommunicatorId| match known.get(id) {
         Some(it) => (it.origin != Origin::World).then(|| known.name(id)),
@@ -564,6 +589,7 @@ impl Progress {
             unreceived: None,
             doubts: BTreeMap::new(),
             truants: BTreeMap::new(),
+            kept: BTreeMap::new(),
             communicators: BTreeMap::new(),
             threads: BTreeMap::new(),
             notes,

@@ -113,6 +113,15 @@ impl Cause {
         matches!(self.deed, Deed::Departed { by_normal, .. } if by_normal)
     }
 
+    /// Whether it says no more than that most did otherwise, or are elsewhere: what a normal run shows comes first.
+    pub(crate) fn is_by_others(&self) -> bool {
+        match &self.deed {
+            Deed::Differed { by_normal, .. } => !by_normal,
+            Deed::Passed(_) | Deed::WentOn => true,
+            _ => false,
+        }
+    }
+
     /// Whether it is that the task went another way than is normal.
     #[must_use]
     pub fn is_departure(&self) -> bool {
@@ -148,11 +157,6 @@ impl Cause {
     /// Whether it is one that this task sent.
     pub(crate) fn is_of_a_message_of(&self, task: u32) -> bool {
         matches!(&self.deed, Deed::Misdirected(message) if message.from == task)
-    }
-
-    /// Whether a message went astray that the task's series tells.
-    pub(crate) fn asked_otherwise(&self) -> bool {
-        matches!(&self.deed, Deed::Misdirected(message) if message.asked.is_some())
     }
 
     /// What the task did, without its name: `left out MPI_Isend in exchange() (call 21)`.
@@ -209,14 +213,15 @@ impl Cause {
 }
 
 /// The causes of a hang, those first for whom the tasks of `least` wait. `normal` holds the same tasks of a
-/// normal run.
+/// normal run; `wrong` are those who are wrong by it in an operation that cannot complete.
 pub(crate) fn causes(
     observed: &Observed,
     normal: Option<&BTreeMap<u32, NodeId>>,
     waiting: &Waiting,
-    least: &BTreeSet<u32>,
+    (least, wrong): (&BTreeSet<u32>, &BTreeSet<u32>),
 ) -> Vec<Cause> {
-    let victims = victims(waiting);
+    let mut victims = victims(waiting);
+    within(observed, waiting, &mut victims);
     let found = match normal {
         Some(normal) => unlike_normal(observed, normal, waiting),
         None => unlike_usual(observed, waiting),
@@ -238,9 +243,14 @@ pub(crate) fn causes(
     };
     let found = found.into_iter().map(cause);
     let mut found: Vec<Cause> = found.filter_map(or_omitted).collect();
-    // Where most differ, the runs do not belong together, or the program never does the same twice.
+    // Where most differ, the runs do not belong together, or the program never does the same twice; but for those who are wrong
+    // in an operation that the others do as in the normal run.
     if found.len() * 2 > observed.tasks.len() {
-        return Vec::new();
+        found.retain(|it| it.by_normal() && wrong.contains(&it.task));
+    }
+    // A process that started the others has no part in what its threads wait for.
+    if !observed.is_mpi && !waiting.stuck.is_empty() {
+        found.retain(|it| !it.victims.is_empty() || waiting.stuck.contains(&it.task));
     }
     if found.iter().any(|it| !it.victims.is_empty()) {
         found.retain(|it| !it.victims.is_empty());
@@ -507,6 +517,20 @@ fn victims(waiting: &Waiting) -> BTreeMap<u32, BTreeSet<u32>> {
         victims.entry(wait.to).or_default().insert(wait.from);
     }
     victims
+}
+
+/// Adds who waits for a thread of the same process, where each thread is a task.
+fn within(observed: &Observed, waiting: &Waiting, victims: &mut BTreeMap<u32, BTreeSet<u32>>) {
+    if observed.is_mpi {
+        return;
+    }
+    let numbers = observed.tasks.values().map(|it| (it.trace, it.number));
+    let numbers: BTreeMap<TraceName, u32> = numbers.collect();
+    for wait in &waiting.inside {
+        for to in wait.to.iter().filter_map(|it| numbers.get(it)) {
+            victims.entry(*to).or_default().insert(wait.task);
+        }
+    }
 }
 
 /// Messages that went astray, and tasks that are past a collective operation in which others wait for them.

@@ -49,7 +49,10 @@ pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Pla
         EndKind::Running => false,
     };
     // Whoever is in a call that comes too late did not get away with it.
-    let is_too_late = || conversation.late.is_some() && !conversation.pending.is_empty();
+    let is_late = || conversation.late.is_some() && !conversation.pending.is_empty();
+    // Another of its threads ended MPI meanwhile.
+    let is_within = || is_crash(&process.end) && stack.iter().any(|it| is_mpi(it) && !is_last(it));
+    let is_too_late = || is_late() || is_within();
     if conversation.finalized && !is_too_late() && !died(process.end, stack) {
         return State::Finished;
     }

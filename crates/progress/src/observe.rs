@@ -177,7 +177,11 @@ impl Observed {
 }
 
 /// Says where a normal run has other tasks.
-fn note_other_tasks(tasks: &BTreeMap<u32, Task>, normal: Option<&Normal<'_>>, notes: &mut Vec<String>) {
+fn note_other_tasks(
+    tasks: &BTreeMap<u32, Task>,
+    normal: Option<&Normal<'_>>,
+    notes: &mut Vec<String>,
+) {
     if let Some(normal) = normal
         && !normal.roots.keys().eq(tasks.keys())
     {

@@ -131,9 +131,15 @@ impl<'a> Tasks<'a> {
     /// The lines on which one function of the program calls another.
     fn lines_between(&self, caller: &str, callee: &str) -> Vec<SourceLine> {
         let functions = &self.run.functions;
-        let is_callee = |id: FunctionId| functions.get(id.0 as usize).is_some_and(|it| it.name == callee);
+        let is_callee = |id: FunctionId| {
+            functions
+                .get(id.0 as usize)
+                .is_some_and(|it| it.name == callee)
+        };
         let callers = functions.iter().filter(|it| it.name == caller);
-        let calls = callers.flat_map(|it| &it.calls).filter(|it| is_callee(it.0));
+        let calls = callers
+            .flat_map(|it| &it.calls)
+            .filter(|it| is_callee(it.0));
         let lines: BTreeSet<&SourceLine> = calls.map(|it| &it.1).collect();
         lines.into_iter().cloned().collect()
     }
@@ -198,6 +204,10 @@ pub(crate) fn tell_apart(
             continue;
         };
         let way_of = |id: &PartId| Some(sides.iter().find(|it| it.1.contains(id))?.0);
+        // Nobody went apart where all came one way.
+        if sides.len() < 2 {
+            continue;
+        }
         let told: Vec<&Way> = sides.iter().filter_map(|it| ways.all.get(it.0)).collect();
         let names = |way: WayId| callers(tasks, ways.all.get(way)?, &told);
         let is_it = |it: &&mut Mismatch| (it.communicator, it.order) == (communicator, order);
@@ -217,13 +227,17 @@ pub(crate) fn tell_apart(
             open: false,
             is_first: true,
             right: Right::most(&sides),
-            sides: sides.iter().map(|(way, who)| (way.to_string(), who.clone())).collect(),
+            sides: sides
+                .iter()
+                .map(|(way, who)| (way.to_string(), who.clone()))
+                .collect(),
         });
     }
     mismatches.sort_by_key(|it| (it.communicator, it.order));
 }
 
-/// The first operation of a communicator to which its members came by ways that are apart, and who came by which: most first.
+/// The first operation of a communicator to which its members came by ways that are apart, or the last one; and who came by which:
+/// most first.
 fn parting(
     tasks: &Tasks<'_>,
     matching: &Matching,
@@ -242,7 +256,13 @@ fn parting(
             walked.insert(*task, tasks.walk(own, *task, ways)?);
         }
     }
-    let order = first_apart(&walked)?;
+    // What does not fit by itself is told with the calls that led to it.
+    let order = first_apart(&walked).or_else(|| {
+        shares
+            .values()
+            .any(|it| it.contains_key(&last))
+            .then_some(last)
+    })?;
     let mut sides: BTreeMap<WayId, Vec<PartId>> = BTreeMap::new();
     for (task, own) in &shares {
         let Some(id) = own.get(&order) else { continue };

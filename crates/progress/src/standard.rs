@@ -20,7 +20,9 @@ pub(crate) fn judge(mismatches: &mut [Mismatch], here: Matched<'_>, normal: Matc
     let mut seen = BTreeSet::new();
     for mismatch in mismatches.iter_mut() {
         let communicator = mismatch.communicator;
-        let is_ordered = ![here.1, normal.1].iter().any(|it| it.is_unordered(communicator));
+        let is_ordered = ![here.1, normal.1]
+            .iter()
+            .any(|it| it.is_unordered(communicator));
         if !seen.insert(communicator) || !is_ordered {
             continue;
         }
@@ -81,7 +83,10 @@ impl Beside<'_> {
 
     /// Whether one says in an operation what it said in another one of the normal run.
     fn says_the_same(&self, aspect: Aspect, id: PartId, normal: PartId) -> Option<bool> {
-        let (here, normal) = (Self::share(self.here, id)?, Self::share(self.normal, normal)?);
+        let (here, normal) = (
+            Self::share(self.here, id)?,
+            Self::share(self.normal, normal)?,
+        );
         Some(here.name == normal.name && said(aspect, here) == said(aspect, normal))
     }
 
@@ -106,17 +111,22 @@ impl Beside<'_> {
     /// Whether what a task does ever came next to what it did just before.
     fn follows_as_before(&mut self, mismatch: &Mismatch, id: PartId) -> Option<bool> {
         let order = mismatch.order;
-        let ours = self.ours.get(&id.task)?.range(order.checked_sub(1)?..=order);
+        let ours = self
+            .ours
+            .get(&id.task)?
+            .range(order.checked_sub(1)?..=order);
         let ours: Shares = ours.map(|(order, id)| (*order, *id)).collect();
         let theirs = self.theirs.get(&id.task)?;
         let walk = self.here.0.walk(&ours, id.task, &mut self.ways)?;
         let normal = self.normal.0.walk(theirs, id.task, &mut self.ways)?;
         let (before, now) = (*walk.get(&(order - 1))?, *walk.get(&order)?);
-        let followed = normal.iter().zip(normal.iter().skip(1)).filter(|((_, a), (_, b))| {
-            (**a, **b) == (before, now)
-        });
+        let followed = normal
+            .iter()
+            .zip(normal.iter().skip(1))
+            .filter(|((_, a), (_, b))| (**a, **b) == (before, now));
         let followed = followed.filter_map(|(_, (order, _))| theirs.get(order));
-        let mut alike = followed.map(|it| self.says_the_same(mismatch.aspect, id, *it) == Some(true));
+        let mut alike =
+            followed.map(|it| self.says_the_same(mismatch.aspect, id, *it) == Some(true));
         Some(alike.any(|it| it))
     }
 }

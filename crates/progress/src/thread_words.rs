@@ -1,11 +1,11 @@
 //! Threads that wait for each other within a task, in words.
 
-use crate::analysis::{Activity, Group, Progress};
+use crate::analysis::{Activity, Group, Place, Progress, Task};
 use crate::inside::{Inside, InsideWait};
 use crate::routines::is_named_so;
 use crate::verdict::{place, who};
 use crate::wait_words::reason;
-use lockstep_trace::{ThreadName, TraceName};
+use lockstep_trace::{EndKind, ThreadName, TraceName};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Threads besides the first that are told of.
@@ -21,6 +21,15 @@ pub(crate) fn within(progress: &Progress, task: u32) -> Option<String> {
     let mut text = words(progress, wait);
     // A thread without MPI is a task itself, and told of as one.
     if !progress.is_mpi {
+        let is_over = |it: &&TraceName| progress.threads.get(it).is_some_and(Vec::is_empty);
+        for holder in wait
+            .to
+            .iter()
+            .filter(is_over)
+            .filter(|_| matches!(wait.why, Inside::Lock(_)))
+        {
+            text.push_str(&format!("; {} is over", thread(progress, *holder)));
+        }
         return Some(text);
     }
     let mut seen = BTreeSet::from([first]);
@@ -34,7 +43,10 @@ pub(crate) fn within(progress: &Progress, task: u32) -> Option<String> {
         match wait_of(progress, thread) {
             Some(wait) => {
                 let why = words(progress, wait);
-                between.push(format!("{} waits {at}, {why}", name(progress, thread)));
+                between.push(format!(
+                    "{} waits {at}, {why}",
+                    self::thread(progress, thread)
+                ));
                 next.extend(&wait.to);
             }
             None => ends.push(end(progress, task, thread, &at)),
@@ -61,7 +73,7 @@ fn beside(progress: &Progress, task: u32, first: TraceName) -> Option<String> {
     });
     let mut text = reason(progress, waits()?);
     if let Some((thread, _)) = runs {
-        let (name, at) = (name(progress, *thread), at(progress, *thread));
+        let (name, at) = (self::thread(progress, *thread), at(progress, *thread));
         text.push_str(&format!("; {name} is {at}"));
     }
     Some(text)
@@ -75,7 +87,7 @@ pub(crate) fn behind(progress: &Progress, task: u32) -> Option<String> {
     let wait = inside.find(|it| {
         it.task == task && matches!(it.why, Inside::Lock(_)) && it.to == [first] && it.from != first
     })?;
-    let (name, at) = (name(progress, wait.from), at(progress, wait.from));
+    let (name, at) = (thread(progress, wait.from), at(progress, wait.from));
     Some(format!("{name} waits {at}, {}", words(progress, wait)))
 }
 
@@ -85,7 +97,7 @@ fn wait_of(progress: &Progress, thread: TraceName) -> Option<&InsideWait> {
 
 /// A thread that waits for no other.
 fn end(progress: &Progress, task: u32, thread: TraceName, at: &str) -> String {
-    let name = name(progress, thread);
+    let name = self::thread(progress, thread);
     let stack = progress.threads.get(&thread);
     if stack.is_none_or(Vec::is_empty) {
         return format!("{name} is over");
@@ -105,12 +117,45 @@ fn end(progress: &Progress, task: u32, thread: TraceName, at: &str) -> String {
 pub(crate) fn truant(progress: &Progress, task: u32) -> Option<String> {
     let truant = progress.truants.get(&task)?;
     let what = truant.departure.sentence(&truant.site);
-    let who = name(progress, truant.thread);
+    let who = thread(progress, truant.thread);
     Some(format!("{who} {what}, unlike those that wait there"))
 }
 
+/// Of a rank that died while its first thread waited for others of it, the only thread that did not wait.
+pub(crate) fn died_in(progress: &Progress, task: u32) -> Option<TraceName> {
+    let task = progress
+        .tasks
+        .get(&task)
+        .filter(|it| progress.is_mpi && is_by_signal(it))?;
+    wait_of(progress, task.trace)?;
+    let is_in_mpi = |stack: &[Place]| stack.iter().any(|it| is_named_so(&it.function));
+    let mut going = progress.threads.iter().filter(|(thread, stack)| {
+        let is_other = thread.process == task.trace.process && **thread != task.trace;
+        is_other && !stack.is_empty() && !is_in_mpi(stack) && wait_of(progress, **thread).is_none()
+    });
+    let first = going.next()?;
+    going.next().is_none().then_some(*first.0)
+}
+
+fn is_by_signal(task: &Task) -> bool {
+    task.crashed && task.end.kind == EndKind::Signalled
+}
+
+/// `thread 2 took it in pthread_mutex_lock at pool.c:11 and never gave it back`, of each that is over.
+pub(crate) fn kept_locks(progress: &Progress) -> Vec<String> {
+    let kept = progress.kept.iter().take(MOST);
+    let told = kept.map(|(holder, kept)| {
+        let (who, site) = (thread(progress, *holder), &kept.site);
+        format!(
+            "{who} took it in {}{site} and never gave it back",
+            kept.function
+        )
+    });
+    told.collect()
+}
+
 /// Where a thread is.
-fn at(progress: &Progress, thread: TraceName) -> String {
+pub(crate) fn at(progress: &Progress, thread: TraceName) -> String {
     let stack = progress.threads.get(&thread).cloned().unwrap_or_default();
     place(&Group {
         tasks: Vec::new(),
@@ -123,7 +168,7 @@ fn at(progress: &Progress, thread: TraceName) -> String {
 }
 
 /// `thread 1.2`; without MPI by its number.
-fn name(progress: &Progress, thread: TraceName) -> String {
+pub(crate) fn thread(progress: &Progress, thread: TraceName) -> String {
     let task = progress.tasks.values().find(|it| it.trace == thread);
     match task.filter(|_| !progress.is_mpi) {
         Some(task) => who(progress, &[task.number]),
@@ -137,7 +182,7 @@ fn over(progress: &Progress, thread: TraceName) -> Vec<String> {
         let is_main = matches!(other.thread, ThreadName::Main(_));
         other.process == thread.process && is_main && stack.is_empty()
     });
-    let names: Vec<String> = over.map(|it| name(progress, *it.0)).collect();
+    let names: Vec<String> = over.map(|it| self::thread(progress, *it.0)).collect();
     match names.len() <= MOST {
         true => names,
         false => Vec::new(),
@@ -146,7 +191,7 @@ fn over(progress: &Progress, thread: TraceName) -> Vec<String> {
 
 /// Why a thread waits for others of its process.
 fn words(progress: &Progress, wait: &InsideWait) -> String {
-    let names: Vec<String> = wait.to.iter().map(|it| name(progress, *it)).collect();
+    let names: Vec<String> = wait.to.iter().map(|it| thread(progress, *it)).collect();
     match (wait.why, names.as_slice()) {
         (Inside::Lock(_), _) if wait.to == [wait.from] => {
             "for a lock that it holds itself".to_owned()
