@@ -31,12 +31,6 @@ __attribute__((noinline)) static double add(double mine) {
     return all;
 }
 
-__attribute__((noinline)) static double largest(double mine) {
-    double all;
-    MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return all;
-}
-
 __attribute__((noinline)) static void read(int step) {
     if (is("most") && rank != who && step >= FAULTY) return;
     MPI_Bcast(field, 64, MPI_DOUBLE, 0, MPI_COMM_WORLD);
@@ -63,7 +57,7 @@ __attribute__((noinline)) static double solve(int step) {
     double error = 1;
     for (int i = 0; i < 3; i++) {
         if (is("early") && rank == who && step == FAULTY) return -1;
-        error = largest(error * 0.5); // early
+        error = add(error * 0.1); // early
     }
     return error;
 }

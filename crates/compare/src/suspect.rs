@@ -378,7 +378,8 @@ impl Finding {
         let before = self.divergence.as_ref().is_some_and(|divergence| {
             self.reason == Reason::OtherCall && divergence.event <= wrong.event
         });
-        if !before {
+        // What all traces do otherwise says nothing of this one.
+        if !before || self.shared {
             self.reason = Reason::Arguments;
             self.shared = false;
         }

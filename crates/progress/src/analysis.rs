@@ -260,7 +260,8 @@ fn conclude(
         }
     };
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
-    if observed.is_whole && !goes_on {
+    // Of a job that goes on well, nothing is looked at.
+    if observed.is_whole {
         let tasks = Tasks::of(run, &observed);
         tell_apart(&mut mismatches, &tasks, &matching, &waiting);
         if let Some(normal) = normal.filter(|_| !mismatches.is_empty()) {
@@ -417,8 +418,8 @@ fn conclude(
         causes.any(|it| it.task == task && it.left_a_call_out().is_some())
     };
     deeds.retain(|it| !(it.is_of_a_message_of(it.task) && left_out(it.task)));
-    sites.direct(&mut deeds);
-    sites.direct(&mut causes);
+    sites.direct(run, &mut deeds);
+    sites.direct(run, &mut causes);
     // What a normal run shows of a task says more.
     let by_normal = causes.iter().filter(|it| it.by_normal());
     let shown: BTreeSet<u32> = by_normal.map(|it| it.task).collect();

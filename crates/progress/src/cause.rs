@@ -244,9 +244,10 @@ pub(crate) fn causes(
     let found = found.into_iter().map(cause);
     let mut found: Vec<Cause> = found.filter_map(or_omitted).collect();
     // Where most differ, the runs do not belong together, or the program never does the same twice; but for those who are wrong
-    // in an operation that the others do as in the normal run.
+    // in an operation that the others do as in the normal run, or left out what somebody waits for.
     if found.len() * 2 > observed.tasks.len() {
-        found.retain(|it| it.by_normal() && wrong.contains(&it.task));
+        let is_owed = |it: &Cause| wrong.contains(&it.task) || owes(it, waiting);
+        found.retain(|it| it.by_normal() && is_owed(it));
     }
     // A process that started the others has no part in what its threads wait for.
     if !observed.is_mpi && !waiting.stuck.is_empty() {
@@ -307,7 +308,11 @@ fn earlier(observed: &Observed, task: u32, deed: &Deed, waiting: &Waiting) -> Op
     let path: Vec<&str> = match deed {
         Deed::Departed { departure, .. } => {
             let frames = departure.frames.iter().map(|it| it.0.as_str());
-            frames.chain(Some(departure.only()?)).collect()
+            let missing = departure
+                .left_out
+                .first()
+                .filter(|_| departure.instead.is_empty());
+            frames.chain(Some(missing?.as_str())).collect()
         }
         Deed::Lapsed(lapse) => lapse.path.iter().map(String::as_str).collect(),
         _ => return None,
@@ -519,6 +524,18 @@ fn victims(waiting: &Waiting) -> BTreeMap<u32, BTreeSet<u32>> {
     victims
 }
 
+/// Whether a task left out a collective operation for which others wait.
+fn owes(cause: &Cause, waiting: &Waiting) -> bool {
+    let Deed::Departed { departure, .. } = &cause.deed else {
+        return false;
+    };
+    let mut waits = waiting.waits.iter().filter(|it| it.to == cause.task);
+    waits.any(|it| match &it.why {
+        Why::Collective(name, _) => departure.left_out.iter().any(|it| c_name(it) == **name),
+        _ => false,
+    })
+}
+
 /// Adds who waits for a thread of the same process, where each thread is a task.
 fn within(observed: &Observed, waiting: &Waiting, victims: &mut BTreeMap<u32, BTreeSet<u32>>) {
     if observed.is_mpi {
@@ -662,10 +679,10 @@ impl Departure {
             names.join(", ")
         };
         let mut text = match (self.left_out.is_empty(), self.instead.is_empty()) {
-            (true, _) => format!("called {} besides", list(&self.instead)),
+            (true, _) => format!("called {}{site} besides", list(&self.instead)),
             (false, true) => format!("left out {}{site}", list(&self.left_out)),
             (false, false) => format!(
-                "called {} instead of {}",
+                "called {}{site} instead of {}",
                 list(&self.instead),
                 list(&self.left_out)
             ),

@@ -229,7 +229,11 @@ pub(crate) fn lost_their_launcher(
     tasks: &mut BTreeMap<u32, Task>,
     conversations: &mut BTreeMap<u32, Conversation>,
 ) {
-    let is_amiss = |it: &Conversation| it.late.is_some() || it.is_in_a_mistake();
+    let is_amiss = |it: &Conversation| {
+        // Whoever ended MPI and did not come to its end waited for nobody.
+        let is_over = it.finalized && it.state == State::Ended;
+        is_over || it.late.is_some() || it.is_in_a_mistake()
+    };
     if conversations.values().any(is_amiss) {
         return;
     }

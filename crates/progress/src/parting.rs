@@ -21,9 +21,10 @@ use crate::matching::{Matching, PartId};
 use crate::message::{CommunicatorId, Conversation};
 use crate::mismatch::{Aspect, Callers, Mismatch, Right};
 use crate::observe::{Normal, Observed};
+use crate::sites::lines_between;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::{Forest, FunctionKey, NodeId};
-use lockstep_trace::{FunctionId, Run, SourceLine, TraceName};
+use lockstep_trace::{Run, SourceLine, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,30 +119,14 @@ impl<'a> Tasks<'a> {
         let each = shares.keys().zip(events);
         each.map(|(order, event)| {
             let position = self.forest.position(root, event)?;
-            let frames = position.stack.iter().filter(|it| !it.tail);
+            // Whoever handed over to another call by a jump led to it as well.
             let way = Way {
-                calls: frames.map(|it| it.function).collect(),
+                calls: position.stack.iter().map(|it| it.function).collect(),
                 line: lines.get(&event).cloned(),
             };
             Some((*order, ways.number(way)))
         })
         .collect()
-    }
-
-    /// The lines on which one function of the program calls another.
-    fn lines_between(&self, caller: &str, callee: &str) -> Vec<SourceLine> {
-        let functions = &self.run.functions;
-        let is_callee = |id: FunctionId| {
-            functions
-                .get(id.0 as usize)
-                .is_some_and(|it| it.name == callee)
-        };
-        let callers = functions.iter().filter(|it| it.name == caller);
-        let calls = callers
-            .flat_map(|it| &it.calls)
-            .filter(|it| is_callee(it.0));
-        let lines: BTreeSet<&SourceLine> = calls.map(|it| &it.1).collect();
-        lines.into_iter().cloned().collect()
     }
 
     /// The lines of these calls of a thread, of those that have one.
@@ -334,8 +319,42 @@ fn callers(tasks: &Tasks<'_>, way: &Way, all: &[&Way]) -> Option<Callers> {
     };
     Some(Callers {
         within: name(within)?,
-        lines: tasks.lines_between(&name(caller)?, &name(within)?),
+        lines: lines_between(tasks.run, &name(caller)?, &name(within)?),
         called_in: name(caller),
         under: name(apart).filter(|_| apart < caller),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where members with these ways, a letter each, went apart.
+    fn apart(all: &[&str]) -> Option<usize> {
+        let walk = |text: &&str| text.bytes().map(WayId::from).enumerate().collect();
+        let walks = all.iter().map(walk);
+        first_apart(&(0..).zip(walks).collect())
+    }
+
+    #[test]
+    fn who_left_one_out_or_made_one_too_many_went_apart_there() {
+        assert_eq!(apart(&["mssttmsstt", "mssttmsstt"]), None);
+        assert_eq!(apart(&["mssttmsstt", "mssttsstt"]), Some(5));
+        assert_eq!(apart(&["mssttmsstt", "mssttsstt", "mssttmsstt"]), Some(5));
+        // One too many, and by a way that the others never go.
+        assert_eq!(apart(&["nnnpnnnpnn", "nnnnnnnnnn"]), Some(3));
+        // A loop was left early.
+        assert_eq!(apart(&["llllx", "lllll"]), Some(4));
+        // Two that alternate.
+        assert_eq!(apart(&["ababab", "abbaba"]), Some(2));
+    }
+
+    #[test]
+    fn members_may_come_to_an_operation_by_ways_of_their_own() {
+        assert_eq!(apart(&["acdacd", "bcdbcd"]), None);
+        // The root sends and the others receive; the next one is root.
+        assert_eq!(apart(&["srrsrr", "rsrrsr", "rrsrrs"]), None);
+        assert_eq!(apart(&["a", "b"]), None);
+        assert_eq!(apart(&[]), None);
+    }
 }

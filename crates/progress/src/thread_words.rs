@@ -5,6 +5,7 @@ use crate::inside::{Inside, InsideWait};
 use crate::routines::is_named_so;
 use crate::verdict::{place, who};
 use crate::wait_words::reason;
+use lockstep_trace::threads::meaning;
 use lockstep_trace::{EndKind, ThreadName, TraceName};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -123,16 +124,19 @@ pub(crate) fn truant(progress: &Progress, task: u32) -> Option<String> {
 
 /// Of a rank that died while its first thread waited for others of it, the only thread that did not wait.
 pub(crate) fn died_in(progress: &Progress, task: u32) -> Option<TraceName> {
-    let task = progress
-        .tasks
-        .get(&task)
-        .filter(|it| progress.is_mpi && is_by_signal(it))?;
-    wait_of(progress, task.trace)?;
-    let is_in_mpi = |stack: &[Place]| stack.iter().any(|it| is_named_so(&it.function));
-    let mut going = progress.threads.iter().filter(|(thread, stack)| {
-        let is_other = thread.process == task.trace.process && **thread != task.trace;
-        is_other && !stack.is_empty() && !is_in_mpi(stack) && wait_of(progress, **thread).is_none()
-    });
+    let task = progress.tasks.get(&task);
+    let task = task.filter(|it| progress.is_mpi && is_by_signal(it))?;
+    let waits = |thread: TraceName, stack: &[Place]| {
+        let is_waiting = |it: &Place| it.imported && meaning(&it.function).waits();
+        let is_in_mpi = stack.iter().any(|it| is_named_so(&it.function));
+        is_in_mpi || wait_of(progress, thread).is_some() || stack.last().is_some_and(is_waiting)
+    };
+    if !waits(task.trace, &task.stack) || task.stack.iter().any(|it| is_named_so(&it.function)) {
+        return None;
+    }
+    let others = progress.threads.iter();
+    let others = others.filter(|it| it.0.process == task.trace.process && *it.0 != task.trace);
+    let mut going = others.filter(|(thread, stack)| !stack.is_empty() && !waits(**thread, stack));
     let first = going.next()?;
     going.next().is_none().then_some(*first.0)
 }
@@ -176,6 +180,15 @@ pub(crate) fn thread(progress: &Progress, thread: TraceName) -> String {
     }
 }
 
+/// The numbers of threads that are tasks.
+fn numbers(progress: &Progress, threads: &[TraceName]) -> Option<Vec<u32>> {
+    if progress.is_mpi {
+        return None;
+    }
+    let number = |it: &TraceName| progress.tasks.values().find(|task| task.trace == *it);
+    threads.iter().map(|it| Some(number(it)?.number)).collect()
+}
+
 /// Threads of the same process that will come to nothing any more, if they are few.
 fn over(progress: &Progress, thread: TraceName) -> Vec<String> {
     let over = progress.threads.iter().filter(|(other, stack)| {
@@ -207,6 +220,9 @@ fn words(progress: &Progress, wait: &InsideWait) -> String {
         },
         (Inside::End, [one]) => format!("for {one} to end"),
         (Inside::End, _) => "for another thread to end".to_owned(),
-        (Inside::Team, many) => format!("for {} to come", many.join(", ")),
+        (Inside::Team, many) => match numbers(progress, &wait.to) {
+            Some(numbers) => format!("for {} to come", who(progress, &numbers)),
+            None => format!("for {} to come", many.join(", ")),
+        },
     }
 }

@@ -251,9 +251,14 @@ fn place_with(group: &Group, given: &str) -> String {
     }
     if let Some(library) = behind(&group.stack, index) {
         let name = lockstep_trace::c_name(&library.function);
+        let name = if name.contains('(') {
+            brief(&name)
+        } else {
+            name.into_owned()
+        };
         let at = library.called_at.as_ref();
         let at = at.map_or(String::new(), |it| format!(" at {}", file(it)));
-        text.push_str(&format!(", within {}{at}", brief(&name)));
+        text.push_str(&format!(", within {name}{at}"));
     }
     if let Some(leaf) = &group.leaf {
         text.push_str(&format!(", perhaps in its last call of {}", brief(leaf)));
@@ -399,6 +404,19 @@ pub(crate) fn named(progress: &Progress) -> Vec<u32> {
         let others: Vec<u32> = core.iter().filter(is_told).copied().collect();
         [within.into_iter().collect(), behind, others].concat()
     } else {
+        // Of threads, those first for whom others wait and for nobody else: who holds their lock, say.
+        let waits = progress
+            .waiting
+            .inside
+            .iter()
+            .filter(|it| !progress.is_mpi && it.to.len() == 1);
+        let wanted: Vec<TraceName> = waits.filter_map(|it| it.to.first().copied()).collect();
+        let times = |task: &u32| {
+            let trace = progress.tasks.get(task).map(|it| it.trace);
+            wanted.iter().filter(|it| Some(**it) == trace).count()
+        };
+        let mut core = core;
+        core.sort_by_key(|it| std::cmp::Reverse(times(it)));
         core
     };
     // A deadlock has a subject.
