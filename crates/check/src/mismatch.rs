@@ -6,6 +6,7 @@ use lockstep_api::mpi::{Counts, Does, Shape};
 use lockstep_comm::{
     Amount, Collective, CommunicatorId, Conversation, Matching, Membership, PartId, PartKind, Role,
 };
+use lockstep_trace::SourceLine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,19 +23,59 @@ pub enum Aspect {
     Size,
     /// Another of what else they have to say alike.
     Terms,
+    /// Nothing that they say: they came to it by other calls, and went apart there.
+    Way,
+}
+
+/// Which side of a mismatch is right, the first one: by what that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Right {
+    /// In a normal run all did as this side does.
+    Normal,
+    /// More are on this side than on all others.
+    Most,
+    /// By nothing.
+    Unknown,
+}
+
+impl Right {
+    /// By how many are on each side; what is right, if anything is, is first.
+    pub fn most<T>(sides: &[(T, Vec<PartId>)]) -> Self {
+        let [(_, first), others @ ..] = sides else {
+            return Self::Unknown;
+        };
+        match others.iter().all(|it| it.1.len() < first.len()) {
+            true => Self::Most,
+            false => Self::Unknown,
+        }
+    }
+}
+
+/// The calls that led to an operation, as far as they tell it from the same operation of others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Callers {
+    /// The function that called it; empty where that is not known.
+    pub within: String,
+    /// The function that called that one, where others came there by it, too.
+    pub called_in: Option<String>,
+    /// On these lines.
+    pub lines: Vec<SourceLine>,
+    /// The outermost call of all that others did not make.
+    pub under: Option<String>,
 }
 
 impl Aspect {
-    /// The rule that is broken.
+    /// The rule that is broken, if one is.
     #[must_use]
-    pub const fn rule(self) -> &'static Rule {
-        match self {
+    pub const fn rule(self) -> Option<&'static Rule> {
+        Some(match self {
             Self::Function => rules::OTHER_COLLECTIVE,
             Self::Root => rules::OTHER_ROOT,
             Self::Reduction => rules::OTHER_REDUCTION,
             Self::Size => rules::OTHER_SIZE,
             Self::Terms => rules::OTHER_TERMS,
-        }
+            Self::Way => return None,
+        })
     }
 }
 
@@ -51,6 +92,12 @@ pub struct Mismatch {
     pub sides: Vec<(String, Vec<PartId>)>,
     /// Whether it did not complete for some of them.
     pub open: bool,
+    /// How each side came to it, where the members went apart here.
+    pub callers: Vec<Callers>,
+    /// Whether the members went apart here: what does not fit later follows from it.
+    pub is_first: bool,
+    /// Who is right.
+    pub right: Right,
 }
 
 impl Mismatch {
@@ -60,13 +107,55 @@ impl Mismatch {
         match self.aspect {
             Aspect::Function | Aspect::Root => true,
             Aspect::Size => self.open,
-            Aspect::Reduction | Aspect::Terms => false,
+            Aspect::Reduction | Aspect::Terms | Aspect::Way => false,
+        }
+    }
+
+    /// Those who are wrong, and what they say; none where nothing says who is.
+    pub fn wrong(&self) -> &[(String, Vec<PartId>)] {
+        match (self.right, self.sides.split_first()) {
+            (Right::Normal | Right::Most, Some((_, wrong))) => wrong,
+            _ => &[],
         }
     }
 }
 
-/// What a member said of an aspect.
-type Say = fn(&Collective) -> Option<String>;
+/// Where the members of the communicator of a mismatch went apart, which the mismatch follows from; else the mismatch.
+pub fn origin<'a>(all: &'a [Mismatch], of: &'a Mismatch) -> &'a Mismatch {
+    let is_it = |it: &&Mismatch| it.is_first && it.communicator == of.communicator;
+    all.iter().find(is_it).unwrap_or(of)
+}
+
+/// What members say, in the order in which it is compared.
+const SAID: [Aspect; 5] = [
+    Aspect::Function,
+    Aspect::Root,
+    Aspect::Reduction,
+    Aspect::Size,
+    Aspect::Terms,
+];
+
+/// What a member says of an aspect.
+pub fn said(aspect: Aspect, share: &Collective) -> Option<String> {
+    match aspect {
+        Aspect::Function => Some(share.name.to_string()),
+        Aspect::Root => share.root.map(|root| root.to_string()),
+        Aspect::Reduction => {
+            let reduction = share.reduction.as_ref().filter(|_| matters(share))?;
+            Some(reduction.to_string())
+        }
+        Aspect::Size => {
+            let datatype = share.size.datatype.as_ref().filter(|_| matters(share))?;
+            Some(match share.size.count? {
+                // Nothing is nothing, of whatever type.
+                0 => "no elements".to_owned(),
+                count => format!("{count} {datatype}"),
+            })
+        }
+        Aspect::Terms => share.terms.as_ref().map(ToString::to_string),
+        Aspect::Way => None,
+    }
+}
 
 /// Every collective operation whose members do not agree, in order.
 #[must_use]
@@ -95,27 +184,8 @@ pub fn mismatches(
         if are_same && between.is_none() && !shares.iter().any(has_amounts) {
             continue;
         }
-        let aspects: [(Aspect, Say); 5] = [
-            (Aspect::Function, |it| Some(it.name.to_string())),
-            (Aspect::Root, |it| it.root.map(|root| root.to_string())),
-            (Aspect::Reduction, |it| {
-                let reduction = it.reduction.as_ref().filter(|_| matters(it))?;
-                Some(reduction.to_string())
-            }),
-            (Aspect::Size, |it| {
-                let datatype = it.size.datatype.as_ref().filter(|_| matters(it))?;
-                Some(match it.size.count? {
-                    // Nothing is nothing, of whatever type.
-                    0 => "no elements".to_owned(),
-                    count => format!("{count} {datatype}"),
-                })
-            }),
-            (Aspect::Terms, |it| {
-                it.terms.as_ref().map(ToString::to_string)
-            }),
-        ];
         let rootless = || Some((Aspect::Root, rootless(&shares, between?)?));
-        let differing = aspects.into_iter().find_map(|(aspect, say)| {
+        let differing = SAID.into_iter().find_map(|aspect| {
             // Between two groups, who says what is asked before who says another thing.
             if aspect == Aspect::Root
                 && let Some(found) = rootless()
@@ -125,9 +195,9 @@ pub fn mismatches(
             let sides = match (aspect, between) {
                 (Aspect::Size, Some(groups)) if is_by_group(first?.1) => groups
                     .iter()
-                    .map(|group| of_group(&shares, group, say))
+                    .map(|group| of_group(&shares, group, aspect))
                     .find(|it| it.len() > 1)?,
-                _ => sides(&shares, say),
+                _ => sides(&shares, aspect),
             };
             (sides.len() > 1).then_some((aspect, sides))
         });
@@ -141,8 +211,11 @@ pub fn mismatches(
                 communicator,
                 order,
                 aspect,
+                right: Right::most(&sides),
                 sides,
                 open,
+                callers: Vec::new(),
+                is_first: false,
             });
         }
     }
@@ -168,10 +241,10 @@ fn is_by_group(share: &Collective) -> bool {
 fn of_group(
     shares: &[(PartId, &Collective)],
     group: &[u32],
-    say: Say,
+    aspect: Aspect,
 ) -> Vec<(String, Vec<PartId>)> {
     let of_group = shares.iter().filter(|(id, _)| group.contains(&id.task));
-    sides(&of_group.copied().collect::<Vec<_>>(), say)
+    sides(&of_group.copied().collect::<Vec<_>>(), aspect)
 }
 
 /// Of an operation with a root between two groups, whoever the one group takes for its root and does not say that it is, or says so
@@ -319,10 +392,10 @@ fn unpaired(
 }
 
 /// What was said, and by whom; most first. Who said nothing is on no side.
-fn sides(shares: &[(PartId, &Collective)], say: Say) -> Vec<(String, Vec<PartId>)> {
+fn sides(shares: &[(PartId, &Collective)], aspect: Aspect) -> Vec<(String, Vec<PartId>)> {
     let mut sides: BTreeMap<String, Vec<PartId>> = BTreeMap::new();
     for (id, share) in shares {
-        if let Some(said) = say(share) {
+        if let Some(said) = said(aspect, share) {
             sides.entry(said).or_default().push(*id);
         }
     }

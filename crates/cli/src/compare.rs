@@ -11,7 +11,7 @@ use kept::{Entry, Kept};
 use lockstep_compare::{
     CausalOrder, Comparison, Culprit, Gate, Reason, Rules, compare_in_order, gate,
 };
-use lockstep_progress::{Activity, Kind, Progress, analyse, departed_from_each};
+use lockstep_progress::{Activity, Kind, Progress, Right, analyse_against, departed_from_each};
 use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -121,12 +121,14 @@ struct ByMessages<'a> {
     progress: &'a OnceLock<Progress>,
 }
 
-/// The task that is at odds with most others in a collective operation that did not complete, and what it does.
+/// The task that is wrong in a collective operation that did not complete, and what it does.
 fn at_odds(found: &Progress) -> Option<(u32, String)> {
-    let mismatches = found.mismatches.iter().zip(&found.mismatched);
-    let (mismatch, sentence) = mismatches
-        .into_iter()
-        .find(|it| it.0.open && it.0.prevents())?;
+    let mut mismatches = found.mismatches.iter();
+    let open = mismatches.find(|it| it.open && it.prevents())?;
+    // What did not fit first, where the members went apart.
+    let of_it = found.mismatches.iter().zip(&found.mismatched);
+    let mut of_it = of_it.filter(|it| it.0.communicator == open.communicator);
+    let (mismatch, sentence) = of_it.find(|it| it.0.is_first || it.0.order == open.order)?;
     let [most, others] = mismatch.sides.as_slice() else {
         return None;
     };
@@ -134,7 +136,15 @@ fn at_odds(found: &Progress) -> Option<(u32, String)> {
         return None;
     };
     let deed = sentence.strip_prefix(&format!("rank {} ", one.task))?;
-    (most.1.len() > 1).then(|| (one.task, deed.to_owned()))
+    let is_wrong = mismatch.right == Right::Normal || most.1.len() > 1;
+    is_wrong.then(|| (one.task, deed.to_owned()))
+}
+
+impl ByMessages<'_> {
+    /// Who waits for whom, and who is right by the normal run.
+    fn analyse(&self) -> Progress {
+        analyse_against(self.run, self.normals.first().copied())
+    }
 }
 
 impl CausalOrder for ByMessages<'_> {
@@ -147,7 +157,7 @@ impl CausalOrder for ByMessages<'_> {
     }
 
     fn culprits(&self) -> Vec<Culprit> {
-        let found = self.progress.get_or_init(|| analyse(self.run));
+        let found = self.progress.get_or_init(|| self.analyse());
         if !found.is_mpi {
             return Vec::new();
         }
@@ -223,7 +233,8 @@ pub fn beside(
     });
     bar.finish_and_clear();
     let mut found: Comparison = found?;
-    let who_waits = || progress.get_or_init(|| analyse(run));
+    let normal = normals.first().copied();
+    let who_waits = || progress.get_or_init(|| analyse_against(run, normal));
     if let Some(hang) = hang(&found, who_waits) {
         found.facts.splice(0..0, who_waits().facts());
         found.verdict = format!("{hang}; beside the normal run, {}", found.verdict);

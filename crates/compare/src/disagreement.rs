@@ -4,8 +4,9 @@
 //! its own series ([`crate::series`]).
 //!
 //! Calls of one collective are found as MPI does: the n-th on a communicator. What the ranks must agree on
-//! is the function, the reduction, the root and, where the datatype is the same, the count. Who says what
-//! fewer say is named; of two equal parties, that which does not say what normal runs say.
+//! is the function, the reduction, the root and, where the datatype is the same, the count. If all of one party say what they
+//! said in that call of a normal run, the others are named, however many they are. Else those who say what fewer say are, and
+//! of two equal parties that which does not say what normal runs say.
 
 use crate::arguments::{Call, Said, calls, ranks};
 use crate::internals::told_around;
@@ -116,12 +117,21 @@ pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
         let key = (function.to_owned(), argument, said.clone());
         before.iter().any(|run| run.usual.contains(&key))
     };
-    for voices in now.collectives.values() {
-        let Some((function, argument)) = disagreement(voices) else {
+    // Where members made other calls, or reduced otherwise, what does not fit later in that communicator follows from it.
+    let mut apart: Option<CommunicatorId> = None;
+    for (call, voices) in &now.collectives {
+        let Some((function, argument)) = disagreement(voices).filter(|_| apart != Some(call.0))
+        else {
             continue;
         };
         if !usual.contains(&(function, argument)) {
-            minority(voices, argument, &is_usual, faulty, &mut tell);
+            apart = matches!(argument, "" | "op").then_some(call.0);
+            let normal: Vec<&Voice> = (before.iter())
+                .filter_map(|run| run.collectives.get(call))
+                .flatten()
+                .collect();
+            let voices = (voices.as_slice(), normal.as_slice());
+            wrong_side(voices, argument, &is_usual, faulty, &mut tell);
         }
     }
     let fixed: Vec<&ByArgument> = before.iter().map(|run| &run.fixed).collect();
@@ -300,9 +310,10 @@ fn is_type(name: &str) -> bool {
     name.ends_with("type")
 }
 
-/// Tells those who say what fewer say.
-fn minority(
-    voices: &[Voice],
+/// Tells those who are wrong: who does not say what it said in that call of a normal run, where all of the other party do; else
+/// who says what fewer say. `normal` is the same call of normal runs.
+fn wrong_side(
+    (voices, normal): (&[Voice], &[&Voice]),
     argument: &'static str,
     is_usual: &dyn Fn(&str, &'static str, &Said) -> bool,
     run: &Run,
@@ -319,9 +330,15 @@ fn minority(
     for voice in voices {
         parties.entry(word(voice)).or_default().push(voice);
     }
+    let is_as_before = |voice: &Voice| {
+        let is_it = |it: &&&Voice| it.trace == voice.trace && it.function == voice.function;
+        let mut before = normal.iter().filter(is_it);
+        before.any(|it| word(it) == word(voice))
+    };
     let right = parties.iter().max_by_key(|(said, party)| {
+        let as_before = party.iter().all(|it| is_as_before(it));
         let usual = argument.is_empty() || is_usual(&party[0].function, argument, said);
-        (party.len(), usual)
+        (as_before, party.len(), usual)
     });
     let Some((right, most)) = right else { return };
     for (said, party) in parties.iter().filter(|(said, _)| *said != right) {
@@ -392,7 +409,7 @@ mod tests {
                 is_mpi: true,
                 notes: Vec::new(),
             };
-            minority(voices, argument, &usual, &run, &mut |wrong| {
+            wrong_side((voices, &[]), argument, &usual, &run, &mut |wrong| {
                 all.push((wrong.trace.process.rank, wrong.told));
             });
         }

@@ -14,7 +14,7 @@ use crate::teams::Teams;
 use crate::{Divergence, DivergenceKind, Options, sweep};
 use lockstep_calltree::{Forest, NodeId, Projection, Trace};
 use lockstep_loops::{BodyId, Names};
-use lockstep_trace::{Run, ThreadName, TraceName};
+use lockstep_trace::{ProcessName, Run, ThreadName, TraceName};
 use regex::Regex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -44,6 +44,7 @@ pub(crate) fn findings(
     let mut shared: BTreeMap<TraceName, Found> = BTreeMap::new();
     let mut commons = Vec::new();
     let mut now = Explained::new(trees, options, &left_out);
+    let programs = Programs::of(runs);
     let roots = trees.roots();
     let mut calls: FxHashMap<String, u64> = FxHashMap::default();
     for function in trees.forest.calls(&roots) {
@@ -51,7 +52,7 @@ pub(crate) fn findings(
     }
     for _ in 0..ROUNDS {
         // What the first kind of threads shares may be no call that can be left out; another's may.
-        let helped = now.commons().into_iter().find_map(|common| {
+        let helped = now.commons(&programs).into_iter().find_map(|common| {
             // The call may be more than was, or less: that which is made less often is not what the program is about.
             let candidates = [common.faulty.clone(), common.normal.clone()];
             let next = candidates
@@ -181,6 +182,29 @@ pub(crate) struct Common {
     pub(crate) left_out: String,
 }
 
+/// Traces that may do the same: those of one thread, in processes of one program. Whoever started these runs another one.
+type Kind<'a> = (ThreadName, &'a str);
+
+/// The program of each process of the last run.
+struct Programs<'a>(FxHashMap<ProcessName, &'a str>);
+
+impl<'a> Programs<'a> {
+    fn of(runs: &[&'a Run]) -> Self {
+        let processes = runs.last().map_or(&[][..], |it| it.processes.as_slice());
+        Self(
+            processes
+                .iter()
+                .map(|it| (it.name, it.program.as_str()))
+                .collect(),
+        )
+    }
+
+    fn kind(&self, trace: TraceName) -> Kind<'a> {
+        let program = self.0.get(&trace.process).copied();
+        (trace.thread, program.unwrap_or_default())
+    }
+}
+
 /// How a trace differs from the normal trace that explains most of it.
 struct Found {
     divergences: Divergences,
@@ -271,10 +295,10 @@ impl Explained {
         self.found.iter().flatten().filter_map(Found::structure)
     }
 
-    /// Divergences that all traces of a kind (the main threads, say) have in common, or that come from
+    /// Divergences that all traces of a kind (the main threads of one program, say) have in common, or that come from
     /// other settings: one a kind at most.
-    fn commons(&self) -> Vec<Divergence> {
-        let mut kinds: FxHashMap<ThreadName, Vec<Option<&Divergence>>> = FxHashMap::default();
+    fn commons(&self, programs: &Programs<'_>) -> Vec<Divergence> {
+        let mut kinds: FxHashMap<Kind<'_>, Vec<Option<&Divergence>>> = FxHashMap::default();
         for found in self.found.iter().flatten() {
             let divergence = found.structure().filter(|divergence| {
                 matches!(
@@ -283,12 +307,12 @@ impl Explained {
                 )
             });
             kinds
-                .entry(found.normal.name.thread)
+                .entry(programs.kind(found.normal.name))
                 .or_default()
                 .push(divergence);
         }
         let mut kinds: Vec<_> = kinds.into_iter().collect();
-        kinds.sort_by_key(|(thread, _)| *thread);
+        kinds.sort_by_key(|(kind, _)| *kind);
         let is_setting = |name: &Option<String>| {
             let name = name.as_deref().unwrap_or_default();
             (SETTINGS.as_ref()).is_some_and(|settings| settings.is_match(name))

@@ -372,12 +372,14 @@ impl Finding {
             .flatten()
     }
 
-    /// Takes in a wrong argument; what comes before it stays the reason, and that it is the argument of another call.
+    /// Takes in a wrong argument; what comes before it stays the reason, and that it is the argument of another call: what a trace
+    /// made instead of the call that the others made says less than where it left the way.
     pub(crate) fn pass(&mut self, wrong: Wrong) {
         let before = self.divergence.as_ref().is_some_and(|divergence| {
             self.reason == Reason::OtherCall && divergence.event <= wrong.event
         });
-        if !before || wrong.is_mismatch {
+        // What all traces do otherwise says nothing of this one.
+        if !before || self.shared {
             self.reason = Reason::Arguments;
             self.shared = false;
         }

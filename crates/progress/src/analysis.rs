@@ -7,24 +7,29 @@ use crate::displaced::displaced;
 use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::facts;
 use crate::group::{Order, apart};
+use crate::holding::{self, Kept};
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose_words;
 use crate::observe::{Normal, Observed};
+use crate::parting::{Tasks, tell_apart};
 use crate::past::{went_ahead, went_on};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::races::{Race, doubts, race, steals};
 use crate::recount::recount;
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
+use crate::standard;
 use crate::strays::{self, Stray, Unreceived, calls, strays, unstarted_receive};
 use crate::team::{Truant, truants};
 use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
+use crate::which::begun_before;
 use lockstep_api::mpi::rules;
 use lockstep_check::{
-    Chosen, Loose, Mismatch, at_once, loose_ends, loose_ends_so_far, mismatches, never_finalized,
+    Chosen, Loose, Mismatch, Right, at_once, loose_ends, loose_ends_so_far, mismatches,
+    never_finalized, origin,
 };
 use lockstep_comm::{Circle, CommunicatorId, Conversation, Matching, Membership, without_buffers};
 use lockstep_trace::{Communicators, End, EndKind, Fact, Origin, Run, SourceLine, TraceName};
@@ -166,6 +171,8 @@ pub struct Progress {
     pub(crate) doubts: BTreeMap<u32, String>,
     /// Threads that did not come to a barrier at which a task is.
     pub(crate) truants: BTreeMap<u32, Truant>,
+    /// By threads that are over and kept a lock for which others wait: where they took it.
+    pub(crate) kept: BTreeMap<TraceName, Kept>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -217,7 +224,12 @@ impl Follower {
 
 /// What follows from what was observed, and from what was of a normal run. Of a job that goes on,
 /// it is not asked what might have come otherwise.
-fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on: bool) -> Progress {
+fn conclude(
+    run: &Run,
+    mut observed: Observed,
+    normal: Option<&Normal<'_>>,
+    goes_on: bool,
+) -> Progress {
     let since = |task: &Task| task.polls.as_ref().and_then(|it| it.since);
     let moments = observed.roots.iter().zip(observed.tasks.values());
     let moments = moments.map(|(root, task)| Moment {
@@ -249,6 +261,16 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         }
     };
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
+    // Of a job that goes on well, nothing is looked at.
+    if observed.is_whole {
+        let tasks = Tasks::of(run, &observed);
+        tell_apart(&mut mismatches, &tasks, &matching, &waiting);
+        if let Some(normal) = normal.filter(|_| !mismatches.is_empty()) {
+            let matched = Matching::new(&normal.conversations);
+            let beside = Tasks::of_normal(normal, &observed.forest);
+            standard::judge(&mut mismatches, (&tasks, &matching), (&beside, &matched));
+        }
+    }
     let groups = groups.into_iter().zip(places).collect();
     let (mut groups, places): (Vec<Group>, Vec<&Coordinates>) =
         apart(groups, &waiting).into_iter().unzip();
@@ -309,7 +331,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     };
     let chosen = &observed.chosen;
     loose.retain(|it| chosen.has(it.end.rule()));
-    mismatches.retain(|it| it.prevents() || chosen.has(it.aspect.rule()));
+    mismatches.retain(|it| it.prevents() || it.aspect.rule().is_none_or(|rule| chosen.has(rule)));
     let circle = circle.filter(|_| chosen.has(rules::POTENTIAL_DEADLOCK));
     let race = race.filter(|_| chosen.has(rules::MESSAGE_RACE));
     let steals = steals(conversations, &matching, &waiting);
@@ -343,7 +365,12 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
     let roots = normal.map(|it| &it.roots);
-    let mut causes = causes(&observed, roots, &owed, &held_up);
+    let stops = mismatches.iter().find(|it| it.prevents());
+    let wrong = stops.map(|it| origin(&mismatches, it));
+    let wrong = wrong.filter(|it| it.right == Right::Normal);
+    let wrong = wrong.map_or(&[][..], Mismatch::wrong).iter();
+    let wrong: BTreeSet<u32> = wrong.flat_map(|it| &it.1).map(|it| it.task).collect();
+    let mut causes = causes(&observed, roots, &owed, (&held_up, &wrong));
     // Those for whom all wait since they are gone, and whoever sent a message astray, did it: that others did more or
     // less than in a normal run, who take turns as they come, say, is no cause then.
     let mut displacers: BTreeSet<u32> = displaced.iter().map(|it| it.to).collect();
@@ -369,11 +396,17 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         .and_then(|it| unstarted_receive(conversations, it));
     let told = told.chain(unstarted.map(|(_, it)| (it.2, it.3)));
     let told = told.chain(doubts.iter().filter_map(|it| it.call(conversations)));
-    let told = told.chain(calls(&strays, conversations, &waiting));
+    let told = told.chain(calls(
+        &strays,
+        conversations,
+        &waiting,
+        &observed.membership,
+    ));
     let told = told.chain(strays::owed(conversations, &waiting));
     // Where who crashed was last in MPI.
     let died = died.iter().filter_map(|it| conversations.get(it));
     let told = told.chain(died.filter_map(|it| it.call(verdict::last_call(it)?.0)));
+    let told = told.chain(begun_before(conversations, &waiting));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
@@ -396,8 +429,8 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         causes.any(|it| it.task == task && it.left_a_call_out().is_some())
     };
     deeds.retain(|it| !(it.is_of_a_message_of(it.task) && left_out(it.task)));
-    sites.direct(&mut deeds);
-    sites.direct(&mut causes);
+    sites.direct(run, &mut deeds);
+    sites.direct(run, &mut causes);
     // What a normal run shows of a task says more.
     let by_normal = causes.iter().filter(|it| it.by_normal());
     let shown: BTreeSet<u32> = by_normal.map(|it| it.task).collect();
@@ -406,7 +439,13 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         causes.retain(Cause::by_normal);
     }
     causes.splice(0..0, deeds);
+    let is_shown = causes
+        .iter()
+        .any(|it| it.by_normal() && !it.victims.is_empty());
+    causes.sort_by_key(|it| is_shown && it.is_by_others());
+    let kept = holding::kept(run, &waiting);
     let mut progress = Progress {
+        kept,
         edges: order.edges(),
         least,
         groups,
@@ -429,13 +468,12 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     // whatever any other did.
     let computes = |it: &usize| progress.groups[*it].activity == Activity::Computation;
     let is_late = progress.least.iter().any(computes);
-    let is_stuck = progress.kind == Kind::Deadlock;
+    // Who asks for what can never come is stuck as who waits for it.
+    let is_stuck = !progress.waiting.stuck.is_empty();
     let is_past = |it: &Cause| it.is_departure() && (it.by_normal() || held_up.contains(&it.task));
-    // Who asks for what nobody sends asks for that whatever others do.
-    let is_wrong = |it: &Cause| it.asked_otherwise() && !progress.waiting.stuck.is_empty();
     // Who died of a message did so before anything else could be waited for.
     let is_cause = |it: &Cause| match displacers.is_empty() {
-        true => progress.hang && (is_stuck || is_past(it) && !is_late || is_wrong(it)),
+        true => progress.hang && (is_stuck || is_past(it) && !is_late),
         false => displacers.contains(&it.task) && (progress.hang || late.is_empty()),
     };
     progress.causes = causes.into_iter().filter(is_cause).collect();
@@ -530,7 +568,7 @@ fn names(
 ) -> BTreeMap<CommunicatorId, String> {
     let ids = waiting.waits.iter().filter_map(|it| match it.why {
         Why::Collective(_, id) => Some(id),
-        _ => None,
+        _ => it.communicator,
     });
     let name = |id: CommunicatorId| match known.get(id) {
         Some(it) => (it.origin != Origin::World).then(|| known.name(id)),
@@ -567,6 +605,7 @@ impl Progress {
             unreceived: None,
             doubts: BTreeMap::new(),
             truants: BTreeMap::new(),
+            kept: BTreeMap::new(),
             communicators: BTreeMap::new(),
             threads: BTreeMap::new(),
             notes,

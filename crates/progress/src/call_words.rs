@@ -5,8 +5,9 @@ use crate::races::{Doubt, Harm, Race};
 use crate::sites::Sites;
 use crate::verdict::{group_of, telling, who};
 use lockstep_api::mpi::{Does, Making, Shape};
-use lockstep_check::{Aspect, LooseEnd, Mismatch};
+use lockstep_check::{Aspect, Callers, LooseEnd, Mismatch, Right};
 use lockstep_comm::{Conversation, PartKind};
+use lockstep_trace::{base_name, brief};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
@@ -163,7 +164,7 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         );
     }
     let what = match mismatch.aspect {
-        Aspect::Function => (String::new(), String::new()),
+        Aspect::Function | Aspect::Way => (String::new(), String::new()),
         Aspect::Root if does == Some(Does::Communicator(Making::Between)) => (
             format!(" with leader {other}"),
             format!(" with leader {usual}"),
@@ -175,16 +176,44 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
             (format!(" with {other}"), format!(" with {usual}"))
         }
     };
+    let callers = |side: usize| mismatch.callers.get(side).map_or(String::new(), way);
+    let as_normal = match mismatch.right {
+        Right::Normal => ", as in a normal run",
+        Right::Most | Right::Unknown => "",
+    };
     format!(
-        "{} {} {few_name}{few_line}{} where {} {} {most_name}{most_line}{}: operation {} of {whose}",
+        "{} {} {few_name}{few_line}{}{} where {} {} {most_name}{most_line}{}{}{as_normal}: operation {} of {whose}",
         who(progress, &few),
         calls(&few),
         what.0,
+        callers(1),
         who(progress, &most),
         calls(&most),
         what.1,
+        callers(0),
         mismatch.order + 1,
     )
+}
+
+/// ` in sum(), called at solve.c:31 in gather(), under couple()`: by which calls a side came to an operation.
+pub(crate) fn way(callers: &Callers) -> String {
+    let mut text = match callers.within.as_str() {
+        "" => return String::new(),
+        name => format!(" in {}", brief(base_name(name))),
+    };
+    if let Some(caller) = &callers.called_in {
+        let at = match callers.lines.as_slice() {
+            [] => String::new(),
+            [one] => format!(" at {}", file(one)),
+            [one, two] => format!(" at {} or {}", file(one), two.line),
+            [one, more @ ..] => format!(" at {} or {} other places", file(one), more.len()),
+        };
+        text.push_str(&format!(", called{at} in {}", brief(base_name(caller))));
+    }
+    if let Some(under) = &callers.under {
+        text.push_str(&format!(", under {}", brief(base_name(under))));
+    }
+    text
 }
 
 /// What a share of a collective operation does.

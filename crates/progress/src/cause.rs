@@ -4,6 +4,8 @@
 
 use crate::analysis::Group;
 use crate::astray::Misdirection;
+use crate::astray::{Envelope, Misdirection};
+use crate::call_words;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::exchange::left_out_of_exchange;
 use crate::gap::{Gap, gap};
@@ -16,7 +18,7 @@ use crate::past::passed;
 use crate::precedent::precedents;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_calltree::NodeId;
-use lockstep_check::{Aspect, Mismatch};
+use lockstep_check::{Aspect, Mismatch, Right, origin};
 use lockstep_comm::{Conversation, Envelope, PartId};
 use lockstep_trace::threads::{self, Library};
 use lockstep_trace::{SourceLine, TraceName, base_name, brief, c_name, is_standard, ranges};
@@ -72,7 +74,7 @@ pub enum Deed {
     /// It is past the place where others wait for a message of it: it came to its end, or waits in a collective operation, or is in
     /// a later iteration.
     WentOn,
-    /// It called another collective operation than most, or with another root or size.
+    /// It called another collective operation than those who are right, or with another root or size, or came to it another way.
     Differed {
         /// Which.
         name: Arc<str>,
@@ -80,8 +82,10 @@ pub enum Deed {
         instead_of: Option<Arc<str>>,
         /// What it said of it: `called MPI_Barrier`.
         said: String,
-        /// What most said.
+        /// What most said, or those who are right.
         most: String,
+        /// Whether a normal run says who is right.
+        by_normal: bool,
     },
 }
 
@@ -107,6 +111,15 @@ impl Cause {
     #[must_use]
     pub fn by_normal(&self) -> bool {
         matches!(self.deed, Deed::Departed { by_normal, .. } if by_normal)
+    }
+
+    /// Whether it says no more than that most did otherwise, or are elsewhere: what a normal run shows comes first.
+    pub(crate) fn is_by_others(&self) -> bool {
+        match &self.deed {
+            Deed::Differed { by_normal, .. } => !by_normal,
+            Deed::Passed(_) | Deed::WentOn => true,
+            _ => false,
+        }
     }
 
     /// Whether it is that the task went another way than is normal.
@@ -146,11 +159,6 @@ impl Cause {
         matches!(&self.deed, Deed::Misdirected(message) if message.from == task)
     }
 
-    /// Whether a message went astray that the task's series tells.
-    pub(crate) fn asked_otherwise(&self) -> bool {
-        matches!(&self.deed, Deed::Misdirected(message) if message.asked.is_some())
-    }
-
     /// What the task did, without its name: `left out MPI_Isend in exchange() (call 21)`.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -168,7 +176,15 @@ impl Cause {
                     ranges(many)
                 ),
             },
-            Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
+            Deed::Differed {
+                said,
+                most,
+                by_normal,
+                ..
+            } => match by_normal {
+                true => format!("{said} where it {most} in a normal run"),
+                false => format!("{said} where most {most}"),
+            },
         }
     }
 
@@ -197,14 +213,15 @@ impl Cause {
 }
 
 /// The causes of a hang, those first for whom the tasks of `least` wait. `normal` holds the same tasks of a
-/// normal run.
+/// normal run; `wrong` are those who are wrong by it in an operation that cannot complete.
 pub(crate) fn causes(
     observed: &Observed,
     normal: Option<&BTreeMap<u32, NodeId>>,
     waiting: &Waiting,
-    least: &BTreeSet<u32>,
+    (least, wrong): (&BTreeSet<u32>, &BTreeSet<u32>),
 ) -> Vec<Cause> {
-    let victims = victims(waiting);
+    let mut victims = victims(waiting);
+    within(observed, waiting, &mut victims);
     let found = match normal {
         Some(normal) => unlike_normal(observed, normal, waiting),
         None => unlike_usual(observed, waiting),
@@ -226,9 +243,15 @@ pub(crate) fn causes(
     };
     let found = found.into_iter().map(cause);
     let mut found: Vec<Cause> = found.filter_map(or_omitted).collect();
-    // Where most differ, the runs do not belong together, or the program never does the same twice.
+    // Where most differ, the runs do not belong together, or the program never does the same twice; but for those who are wrong
+    // in an operation that the others do as in the normal run, or left out what somebody waits for.
     if found.len() * 2 > observed.tasks.len() {
-        return Vec::new();
+        let is_owed = |it: &Cause| wrong.contains(&it.task) || owes(it, waiting);
+        found.retain(|it| it.by_normal() && is_owed(it));
+    }
+    // A process that started the others has no part in what its threads wait for.
+    if !observed.is_mpi && !waiting.stuck.is_empty() {
+        found.retain(|it| !it.victims.is_empty() || waiting.stuck.contains(&it.task));
     }
     if found.iter().any(|it| !it.victims.is_empty()) {
         found.retain(|it| !it.victims.is_empty());
@@ -285,7 +308,11 @@ fn earlier(observed: &Observed, task: u32, deed: &Deed, waiting: &Waiting) -> Op
     let path: Vec<&str> = match deed {
         Deed::Departed { departure, .. } => {
             let frames = departure.frames.iter().map(|it| it.0.as_str());
-            frames.chain(Some(departure.only()?)).collect()
+            let missing = departure
+                .left_out
+                .first()
+                .filter(|_| departure.instead.is_empty());
+            frames.chain(Some(missing?.as_str())).collect()
         }
         Deed::Lapsed(lapse) => lapse.path.iter().map(String::as_str).collect(),
         _ => return None,
@@ -497,6 +524,32 @@ fn victims(waiting: &Waiting) -> BTreeMap<u32, BTreeSet<u32>> {
     victims
 }
 
+/// Whether a task left out a collective operation for which others wait.
+fn owes(cause: &Cause, waiting: &Waiting) -> bool {
+    let Deed::Departed { departure, .. } = &cause.deed else {
+        return false;
+    };
+    let mut waits = waiting.waits.iter().filter(|it| it.to == cause.task);
+    waits.any(|it| match &it.why {
+        Why::Collective(name, _) => departure.left_out.iter().any(|it| c_name(it) == **name),
+        _ => false,
+    })
+}
+
+/// Adds who waits for a thread of the same process, where each thread is a task.
+fn within(observed: &Observed, waiting: &Waiting, victims: &mut BTreeMap<u32, BTreeSet<u32>>) {
+    if observed.is_mpi {
+        return;
+    }
+    let numbers = observed.tasks.values().map(|it| (it.trace, it.number));
+    let numbers: BTreeMap<TraceName, u32> = numbers.collect();
+    for wait in &waiting.inside {
+        for to in wait.to.iter().filter_map(|it| numbers.get(it)) {
+            victims.entry(*to).or_default().insert(wait.task);
+        }
+    }
+}
+
 /// Messages that went astray, and tasks that are past a collective operation in which others wait for them.
 pub(crate) fn deeds(
     astray: Vec<Misdirection>,
@@ -529,7 +582,8 @@ pub(crate) fn differed(
     waiting: &Waiting,
 ) -> Vec<Cause> {
     let prevents = mismatches.iter().find(|it| it.prevents());
-    prevents.map_or(Vec::new(), |it| few(it, conversations, waiting))
+    let first = prevents.map(|it| origin(mismatches, it));
+    first.map_or(Vec::new(), |it| wrong(it, conversations, waiting))
 }
 
 /// Those for whom others wait, where the first collective operation that did not fit took something else from them: what they
@@ -540,18 +594,19 @@ pub(crate) fn differed_before(
     waiting: &Waiting,
 ) -> Vec<Cause> {
     let first = mismatches.first();
-    let mut found = first.map_or(Vec::new(), |it| few(it, conversations, waiting));
+    let mut found = first.map_or(Vec::new(), |it| wrong(it, conversations, waiting));
     found.retain(|it| !it.victims.is_empty());
     found
 }
 
-/// The few of a mismatch, if they are fewer than the others.
-fn few(
+/// Those who are wrong in a mismatch.
+fn wrong(
     mismatch: &Mismatch,
     conversations: &BTreeMap<u32, Conversation>,
     waiting: &Waiting,
 ) -> Vec<Cause> {
-    let [(most, many), rest @ ..] = mismatch.sides.as_slice() else {
+    let wrong = mismatch.wrong();
+    let Some((most, right)) = mismatch.sides.first().filter(|_| !wrong.is_empty()) else {
         return Vec::new();
     };
     let name = |id: &PartId| -> Option<Arc<str>> {
@@ -559,31 +614,34 @@ fn few(
         let operation = conversation.parts.get(id.part)?.operation;
         Some(conversation.operations.get(operation)?.name.clone())
     };
-    let usual = many.first().and_then(name);
-    if rest.iter().any(|(_, few)| few.len() >= many.len()) {
-        return Vec::new();
-    }
-    let told = |said: &str| match mismatch.aspect {
+    let usual = right.first().and_then(name);
+    let way = |side: usize| match (&usual, mismatch.callers.get(side)) {
+        (Some(name), Some(callers)) => format!("called {name}{}", call_words::way(callers)),
+        _ => "came another way".to_owned(),
+    };
+    let told = |said: &str, side: usize| match mismatch.aspect {
         Aspect::Function => format!("called {said}"),
         Aspect::Root => format!("named root {said}"),
         Aspect::Reduction | Aspect::Size | Aspect::Terms => format!("had {said}"),
+        Aspect::Way => way(side),
     };
-    let told_of_it = |said: &str| match (mismatch.aspect, &usual) {
+    let told_of_it = |said: &str, side: usize| match (mismatch.aspect, &usual) {
         (Aspect::Reduction, Some(name)) => format!("called {name} with {said}"),
-        _ => told(said),
+        _ => told(said, side),
     };
     let victims = victims(waiting);
-    let each = rest
-        .iter()
-        .flat_map(|(said, few)| few.iter().map(move |it| (said, it)));
-    let cause = |(said, id): (&String, &PartId)| {
+    let each = (1..)
+        .zip(wrong)
+        .flat_map(|(side, (said, who))| who.iter().map(move |it| (said, it, side)));
+    let cause = |(said, id, side): (&String, &PartId, usize)| {
         let name = name(id)?;
         let victims = victims.get(&id.task).into_iter().flatten();
         let deed = Deed::Differed {
             instead_of: usual.clone().filter(|it| *it != name),
             name,
-            said: told_of_it(said),
-            most: told(most),
+            said: told_of_it(said, side),
+            most: told(most, 0),
+            by_normal: mismatch.right == Right::Normal,
         };
         Some(Cause {
             victims: victims.copied().collect(),
@@ -621,10 +679,10 @@ impl Departure {
             names.join(", ")
         };
         let mut text = match (self.left_out.is_empty(), self.instead.is_empty()) {
-            (true, _) => format!("called {} besides", list(&self.instead)),
+            (true, _) => format!("called {}{site} besides", list(&self.instead)),
             (false, true) => format!("left out {}{site}", list(&self.left_out)),
             (false, false) => format!(
-                "called {} instead of {}",
+                "called {}{site} instead of {}",
                 list(&self.instead),
                 list(&self.left_out)
             ),

@@ -48,7 +48,10 @@ pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Pla
         EndKind::Running => false,
     };
     // Whoever is in a call that comes too late did not get away with it.
-    let is_too_late = || conversation.late.is_some() && !conversation.pending.is_empty();
+    let is_late = || conversation.late.is_some() && !conversation.pending.is_empty();
+    // Another of its threads ended MPI meanwhile.
+    let is_within = || is_crash(&process.end) && stack.iter().any(|it| is_mpi(it) && !is_last(it));
+    let is_too_late = || is_late() || is_within();
     if conversation.finalized && !is_too_late() && !died(process.end, stack) {
         return State::Finished;
     }
@@ -229,8 +232,10 @@ pub(crate) fn lost_their_launcher(
     usages: &BTreeMap<u32, Usage>,
 ) {
     let is_amiss = |(task, it): (&u32, &Conversation)| {
+        // Whoever ended MPI and did not come to its end waited for nobody.
+        let is_over = it.finalized && it.state == State::Ended;
         let usage = usages.get(task);
-        it.late.is_some() || usage.is_some_and(|usage| usage.is_in_a_mistake(it))
+        is_over || it.late.is_some() || usage.is_some_and(|usage| usage.is_in_a_mistake(it))
     };
     if conversations.iter().any(is_amiss) {
         return;

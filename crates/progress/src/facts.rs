@@ -7,10 +7,12 @@ use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, ended};
 use crate::inside::Inside;
 use crate::races::Race;
+use crate::races::Race;
+use crate::thread_words::died_in;
 use crate::verdict::{group_of, named, telling};
 use crate::{Kind, PartId};
 use lockstep_api::mpi::rules;
-use lockstep_check::{Loose, Mismatch};
+use lockstep_check::{Aspect, Loose, Mismatch, origin};
 use lockstep_comm::Circle;
 use lockstep_trace::{Fact, SourceLine, TraceName, c_name};
 
@@ -19,7 +21,20 @@ impl Progress {
     #[must_use]
     pub fn facts(&self) -> Vec<Fact> {
         let crashed = crashed(&self.tasks);
-        let mut facts = self.standing("crashed", &crashed);
+        let in_threads = crashed.iter().filter_map(|it| died_in(self, *it));
+        let in_threads: Vec<TraceName> = in_threads.collect();
+        let is_in_first = |it: &&u32| died_in(self, **it).is_none();
+        let first: Vec<u32> = crashed.iter().filter(is_in_first).copied().collect();
+        let mut facts = self.standing("crashed", &first);
+        facts.extend(in_threads.into_iter().map(|it| {
+            let (function, lines) = at(self.threads.get(&it).map_or(&[], Vec::as_slice));
+            Fact {
+                kind: "crashed",
+                who: vec![it],
+                function,
+                lines,
+            }
+        }));
         let mut ended = ended(&self.tasks, &self.waiting);
         ended.retain(|it| !crashed.contains(it));
         facts.extend(self.standing("ended", &ended));
@@ -82,6 +97,12 @@ impl Progress {
             }
         });
         facts.extend(inside);
+        facts.extend(self.kept.iter().map(|(thread, it)| Fact {
+            kind: "kept-lock",
+            who: vec![*thread],
+            function: Some(it.function.clone()),
+            lines: it.lines.clone(),
+        }));
         facts.extend(self.truants.values().map(|it| Fact {
             kind: "left-barrier-out",
             who: vec![it.thread],
@@ -139,8 +160,12 @@ pub(crate) fn unfit<'a>(
     circle: Option<&Circle>,
     race: Option<&Race>,
 ) -> Vec<Fact> {
+    let all = &facts.progress.mismatches;
+    // What follows from another is no mistake of its own.
+    let mismatches = mismatches.filter(|it| origin(all, it).order >= it.order);
     let mismatched = mismatches.filter_map(|it| {
-        let kind = it.aspect.rule().id;
+        // Who only went apart broke a rule later.
+        let kind = it.aspect.rule().map_or("went-apart", |rule| rule.id);
         let few: Vec<PartId> = it
             .sides
             .iter()

@@ -4,7 +4,7 @@ use crate::analysis::{Activity, Group, Kind, Progress, Task, waits_of};
 use crate::ends::{crashed, ended, left};
 use crate::group::Order;
 use crate::waits::Waiting;
-use lockstep_check::Mismatch;
+use lockstep_check::{Mismatch, origin};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tasks that nothing keeps from going on, and that others wait for, directly or not.
@@ -25,7 +25,7 @@ pub(crate) fn roots(tasks: &BTreeMap<u32, Task>, waiting: &Waiting) -> Vec<u32> 
 }
 
 /// The groups of those who hold the others up, where it is known who waits for whom: who crashed, or
-/// ended while others wait for them; those few who call another collective operation than most; the
+/// ended while others wait for them; those who are wrong in a collective operation; the
 /// least progressed of those whom all wait for in the end.
 pub(crate) fn held_up_by(
     groups: &[Group],
@@ -53,11 +53,9 @@ pub(crate) fn held_up_by(
     let is_past = tasks.values().all(|it| it.activity == Activity::Finished);
     let stops = |it: &&Mismatch| it.prevents() && (it.open || !is_past);
     if let Some(mismatch) = mismatches.iter().find(stops) {
-        let [(_, most), (_, few), ..] = mismatch.sides.as_slice() else {
-            return None;
-        };
-        let few: Vec<u32> = few.iter().map(|it| it.task).collect();
-        return (few.len() < most.len()).then(|| of(&few));
+        let (_, wrong) = origin(mismatches, mismatch).wrong().first()?;
+        let wrong: Vec<u32> = wrong.iter().map(|it| it.task).collect();
+        return Some(of(&wrong));
     }
     let held_up_by = match waiting.stuck.is_empty() {
         true => roots(tasks, waiting),

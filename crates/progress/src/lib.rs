@@ -14,7 +14,8 @@
 //! * **Who did otherwise** (`cause`): than in a normal run or in all its calls before (`departure`), than all other calls
 //!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`), or was left out of a row
 //!   (`gap`), of an exchange (`exchange`), or between others (`omission`); which thread did not come to a barrier of its process
-//!   (`team`); and where nothing else is known, who is past the place where others wait for it (`past`).
+//!   (`team`); which operation the members of a communicator came to by other calls first (`parting`), and who of them is right
+//!   (`standard`); which lock a thread kept that is over (`holding`); and where nothing else is known, who is past the place where others wait for it (`past`).
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
 //! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
@@ -42,6 +43,7 @@ mod gap;
 mod glance;
 mod group;
 mod habit;
+mod holding;
 mod inside;
 mod iteration;
 mod judgement;
@@ -50,6 +52,7 @@ mod loose_words;
 mod nesting;
 mod observe;
 mod omission;
+mod parting;
 mod past;
 mod place;
 mod precedent;
@@ -60,6 +63,7 @@ mod series;
 mod shown;
 mod sites;
 mod source;
+mod standard;
 mod strays;
 mod team;
 mod thread_words;
@@ -69,6 +73,7 @@ mod wait_words;
 mod waits;
 mod walk;
 mod watch;
+mod which;
 
 pub use analysis::{
     Activity, Group, Kind, Place, Polling, Progress, Task, analyse, analyse_against,
@@ -81,7 +86,7 @@ pub use gap::{Gap, Instead};
 pub use glance::at_a_glance;
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
-pub use lockstep_check::{Aspect, Chosen, Loose, LooseEnd, Mismatch};
+pub use lockstep_check::{Aspect, Callers, Chosen, Loose, LooseEnd, Mismatch, Right};
 pub use lockstep_comm::{Circle, CommunicatorId, Doing, Lock, PartId};
 pub use loose_words::sentence as loose_sentence;
 pub use omission::{Evidence, Omission};

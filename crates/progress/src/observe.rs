@@ -41,7 +41,10 @@ pub(crate) struct Observed {
 }
 
 /// The tasks of a normal run, by number: their trees, in the same forest, and what they told each other.
-pub(crate) struct Normal {
+pub(crate) struct Normal<'a> {
+    pub run: &'a Run,
+    /// The first thread of each.
+    pub traces: BTreeMap<u32, TraceName>,
     pub roots: BTreeMap<u32, NodeId>,
     pub conversations: BTreeMap<u32, Conversation>,
 }
@@ -53,11 +56,11 @@ impl Observed {
     }
 
     /// The same, and of a normal run.
-    pub fn beside(
+    pub fn beside<'a>(
         run: &Run,
-        normal: Option<&Run>,
+        normal: Option<&'a Run>,
         source: &mut impl Source,
-    ) -> (Self, Option<Normal>) {
+    ) -> (Self, Option<Normal<'a>>) {
         let mut notes = Vec::new();
         let chosen = choose(run, &mut notes);
         let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
@@ -85,6 +88,8 @@ impl Observed {
             let communicators = source.communicators(run);
             let notes = &mut Vec::new();
             Normal {
+                run,
+                traces: chosen.iter().map(|it| (it.0, it.2.name)).collect(),
                 roots: numbers.zip(traces.iter().map(|it| it.root)).collect(),
                 conversations: converse(run, source, &communicators, &chosen, notes).conversations,
             }
@@ -180,7 +185,11 @@ impl Observed {
 }
 
 /// Says where a normal run has other tasks.
-fn note_other_tasks(tasks: &BTreeMap<u32, Task>, normal: Option<&Normal>, notes: &mut Vec<String>) {
+fn note_other_tasks(
+    tasks: &BTreeMap<u32, Task>,
+    normal: Option<&Normal<'_>>,
+    notes: &mut Vec<String>,
+) {
     if let Some(normal) = normal
         && !normal.roots.keys().eq(tasks.keys())
     {

@@ -2,11 +2,38 @@
 //! traces of the run read once for all.
 
 use crate::cause::{Alike, Cause};
+use crate::cause::{Alike, Cause, Deed};
+use crate::loose_words::called_at;
 use crate::loose_words::called_at;
 use lockstep_check::Loose;
 use lockstep_comm::Conversation;
+use lockstep_trace::{FunctionId, Run, Site, SourceLine, TraceName};
 use lockstep_trace::{Run, Site, SourceLine, TraceName};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a function of the program calls another: the lines that its code has.
+pub(crate) fn lines_between(run: &Run, caller: &str, callee: &str) -> Vec<SourceLine> {
+    let name = |id: FunctionId| run.functions.get(id.0 as usize).map(|it| it.name.as_str());
+    let callers = run.functions.iter().filter(|it| it.name == caller);
+    let calls = callers.flat_map(|it| &it.calls);
+    let calls = calls.filter(|it| name(it.0) == Some(callee));
+    let lines: BTreeSet<&SourceLine> = calls.map(|it| &it.1).collect();
+    lines.into_iter().cloned().collect()
+}
+
+/// Where a call stands in the code that a task left out and never made before, or made for the first time.
+fn place_of(run: &Run, cause: &Cause) -> Option<Site> {
+    let Deed::Departed { departure, .. } = &cause.deed else {
+        return None;
+    };
+    let called = departure.instead.first().or(departure.left_out.first())?;
+    let (caller, _) = departure.frames.last()?;
+    let lines = lines_between(run, caller, called);
+    (!lines.is_empty()).then(|| Site {
+        caller: caller.clone(),
+        lines,
+    })
+}
 
 /// Sites by call.
 #[derive(Debug, Default)]
@@ -51,9 +78,9 @@ impl Sites {
     }
 
     /// Puts them to messages that went astray, and to what was left out.
-    pub fn direct(&self, causes: &mut [Cause]) {
+    pub fn direct(&self, run: &Run, causes: &mut [Cause]) {
         for it in causes {
-            let site = self.common(&it.alike);
+            let site = self.common(&it.alike).or_else(|| place_of(run, it));
             // Of what was left out the function is told already.
             let is_told = |site: &Site| it.is_misdirection() || !site.at().is_empty();
             let site = site.filter(is_told);

@@ -7,7 +7,9 @@ use crate::verdict::who;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_api::mpi::constants::COMM_WORLD;
 use lockstep_check::{Loose, LooseEnd};
-use lockstep_comm::{CommunicatorId, Conversation, Matching, PartId, PartKind, Peer, Unstarted};
+use lockstep_comm::{
+    CommunicatorId, Conversation, Matching, Membership, PartId, PartKind, Peer, Unstarted,
+};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +41,21 @@ impl Stray {
         (self.is_for(wait) && awaited != self.communicator).then_some(awaited)
     }
 
+    /// Whether it was sent by the rank that is asked for, to whom asks, in another communicator: there somebody else has this rank.
+    fn is_asked_for_elsewhere(&self, wait: &Wait, members: &Membership) -> bool {
+        let rank =
+            |task: u32, of: CommunicatorId| members.members(of)?.iter().position(|it| *it == task);
+        let Some(awaited) = wait.communicator.filter(|it| *it != self.communicator) else {
+            return false;
+        };
+        let asked = rank(wait.to, awaited);
+        let is_meant = matches!(wait.why, Why::Message(tag) if tag.is_none_or(|it| it == self.tag));
+        is_meant
+            && self.to == wait.from
+            && asked.is_some()
+            && asked == rank(self.from, self.communicator)
+    }
+
     fn is_within(&self, wait: &Wait) -> bool {
         Some(self.communicator) == wait.communicator
     }
@@ -62,6 +79,7 @@ pub(crate) fn calls<'a>(
     strays: &'a [Stray],
     tasks: &'a BTreeMap<u32, Conversation>,
     waiting: &'a Waiting,
+    members: &'a Membership,
 ) -> impl Iterator<Item = (TraceName, u64)> + 'a {
     let is_other = |it: &Stray, wait: &Wait| match &wait.why {
         Why::OtherTag(_, tags) => {
@@ -75,7 +93,10 @@ pub(crate) fn calls<'a>(
         let mut waits = waiting.waits.iter();
         waits.any(|wait| {
             let is_of_it = wait.to == it.from && wait.is_for_message();
-            it.is_for(wait) || is_other(it, wait) || is_of_it
+            it.is_for(wait)
+                || is_other(it, wait)
+                || is_of_it
+                || it.is_asked_for_elsewhere(wait, members)
         })
     };
     let strays = strays.iter().filter(is_meant).take(MOST_LOCATED);
@@ -375,7 +396,8 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
         if !matches!(wait.why, Why::Message(Some(_))) {
             continue;
         }
-        let alike = |it: &&Stray| it.may_be_for(wait);
+        let is_elsewhere = |it: &Stray| it.is_asked_for_elsewhere(wait, facts.membership);
+        let alike = |it: &&Stray| it.may_be_for(wait) || is_elsewhere(it);
         let other_tag = |it: &&Stray| {
             let is_from = wait.or_another && (it.from, it.to) == (wait.to, wait.from);
             is_from && it.is_within(wait)
@@ -387,6 +409,7 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
             .or_else(|| strays.find(other_tag))
         {
             let elsewhere = stray.elsewhere(wait);
+            let elsewhere = elsewhere.or(wait.communicator.filter(|_| is_elsewhere(stray)));
             let of = match facts.communicators.name(stray.communicator).as_str() {
                 COMM_WORLD if elsewhere.is_none() => String::new(),
                 name => format!(" of {name}"),

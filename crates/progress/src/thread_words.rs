@@ -1,10 +1,12 @@
 //! Threads that wait for each other within a task, in words.
 
-use crate::analysis::{Activity, Group, Progress};
+use crate::analysis::{Activity, Group, Place, Progress, Task};
 use crate::inside::{Inside, InsideWait};
 use crate::verdict::{place, who};
 use crate::wait_words::reason;
 use lockstep_comm::is_named_so;
+use lockstep_trace::threads::meaning;
+use lockstep_trace::{EndKind, ThreadName, TraceName};
 use lockstep_trace::{ThreadName, TraceName};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -21,6 +23,15 @@ pub(crate) fn within(progress: &Progress, task: u32) -> Option<String> {
     let mut text = words(progress, wait);
     // A thread without MPI is a task itself, and told of as one.
     if !progress.is_mpi {
+        let is_over = |it: &&TraceName| progress.threads.get(it).is_some_and(Vec::is_empty);
+        for holder in wait
+            .to
+            .iter()
+            .filter(is_over)
+            .filter(|_| matches!(wait.why, Inside::Lock(_)))
+        {
+            text.push_str(&format!("; {} is over", thread(progress, *holder)));
+        }
         return Some(text);
     }
     let mut seen = BTreeSet::from([first]);
@@ -34,7 +45,10 @@ pub(crate) fn within(progress: &Progress, task: u32) -> Option<String> {
         match wait_of(progress, thread) {
             Some(wait) => {
                 let why = words(progress, wait);
-                between.push(format!("{} waits {at}, {why}", name(progress, thread)));
+                between.push(format!(
+                    "{} waits {at}, {why}",
+                    self::thread(progress, thread)
+                ));
                 next.extend(&wait.to);
             }
             None => ends.push(end(progress, task, thread, &at)),
@@ -61,7 +75,7 @@ fn beside(progress: &Progress, task: u32, first: TraceName) -> Option<String> {
     });
     let mut text = reason(progress, waits()?);
     if let Some((thread, _)) = runs {
-        let (name, at) = (name(progress, *thread), at(progress, *thread));
+        let (name, at) = (self::thread(progress, *thread), at(progress, *thread));
         text.push_str(&format!("; {name} is {at}"));
     }
     Some(text)
@@ -75,7 +89,7 @@ pub(crate) fn behind(progress: &Progress, task: u32) -> Option<String> {
     let wait = inside.find(|it| {
         it.task == task && matches!(it.why, Inside::Lock(_)) && it.to == [first] && it.from != first
     })?;
-    let (name, at) = (name(progress, wait.from), at(progress, wait.from));
+    let (name, at) = (thread(progress, wait.from), at(progress, wait.from));
     Some(format!("{name} waits {at}, {}", words(progress, wait)))
 }
 
@@ -85,7 +99,7 @@ fn wait_of(progress: &Progress, thread: TraceName) -> Option<&InsideWait> {
 
 /// A thread that waits for no other.
 fn end(progress: &Progress, task: u32, thread: TraceName, at: &str) -> String {
-    let name = name(progress, thread);
+    let name = self::thread(progress, thread);
     let stack = progress.threads.get(&thread);
     if stack.is_none_or(Vec::is_empty) {
         return format!("{name} is over");
@@ -105,12 +119,48 @@ fn end(progress: &Progress, task: u32, thread: TraceName, at: &str) -> String {
 pub(crate) fn truant(progress: &Progress, task: u32) -> Option<String> {
     let truant = progress.truants.get(&task)?;
     let what = truant.departure.sentence(&truant.site);
-    let who = name(progress, truant.thread);
+    let who = thread(progress, truant.thread);
     Some(format!("{who} {what}, unlike those that wait there"))
 }
 
+/// Of a rank that died while its first thread waited for others of it, the only thread that did not wait.
+pub(crate) fn died_in(progress: &Progress, task: u32) -> Option<TraceName> {
+    let task = progress.tasks.get(&task);
+    let task = task.filter(|it| progress.is_mpi && is_by_signal(it))?;
+    let waits = |thread: TraceName, stack: &[Place]| {
+        let is_waiting = |it: &Place| it.imported && meaning(&it.function).waits();
+        let is_in_mpi = stack.iter().any(|it| is_named_so(&it.function));
+        is_in_mpi || wait_of(progress, thread).is_some() || stack.last().is_some_and(is_waiting)
+    };
+    if !waits(task.trace, &task.stack) || task.stack.iter().any(|it| is_named_so(&it.function)) {
+        return None;
+    }
+    let others = progress.threads.iter();
+    let others = others.filter(|it| it.0.process == task.trace.process && *it.0 != task.trace);
+    let mut going = others.filter(|(thread, stack)| !stack.is_empty() && !waits(**thread, stack));
+    let first = going.next()?;
+    going.next().is_none().then_some(*first.0)
+}
+
+fn is_by_signal(task: &Task) -> bool {
+    task.crashed && task.end.kind == EndKind::Signalled
+}
+
+/// `thread 2 took it in pthread_mutex_lock at pool.c:11 and never gave it back`, of each that is over.
+pub(crate) fn kept_locks(progress: &Progress) -> Vec<String> {
+    let kept = progress.kept.iter().take(MOST);
+    let told = kept.map(|(holder, kept)| {
+        let (who, site) = (thread(progress, *holder), &kept.site);
+        format!(
+            "{who} took it in {}{site} and never gave it back",
+            kept.function
+        )
+    });
+    told.collect()
+}
+
 /// Where a thread is.
-fn at(progress: &Progress, thread: TraceName) -> String {
+pub(crate) fn at(progress: &Progress, thread: TraceName) -> String {
     let stack = progress.threads.get(&thread).cloned().unwrap_or_default();
     place(&Group {
         tasks: Vec::new(),
@@ -123,12 +173,21 @@ fn at(progress: &Progress, thread: TraceName) -> String {
 }
 
 /// `thread 1.2`; without MPI by its number.
-fn name(progress: &Progress, thread: TraceName) -> String {
+pub(crate) fn thread(progress: &Progress, thread: TraceName) -> String {
     let task = progress.tasks.values().find(|it| it.trace == thread);
     match task.filter(|_| !progress.is_mpi) {
         Some(task) => who(progress, &[task.number]),
         None => format!("thread {thread}"),
     }
+}
+
+/// The numbers of threads that are tasks.
+fn numbers(progress: &Progress, threads: &[TraceName]) -> Option<Vec<u32>> {
+    if progress.is_mpi {
+        return None;
+    }
+    let number = |it: &TraceName| progress.tasks.values().find(|task| task.trace == *it);
+    threads.iter().map(|it| Some(number(it)?.number)).collect()
 }
 
 /// Threads of the same process that will come to nothing any more, if they are few.
@@ -137,7 +196,7 @@ fn over(progress: &Progress, thread: TraceName) -> Vec<String> {
         let is_main = matches!(other.thread, ThreadName::Main(_));
         other.process == thread.process && is_main && stack.is_empty()
     });
-    let names: Vec<String> = over.map(|it| name(progress, *it.0)).collect();
+    let names: Vec<String> = over.map(|it| self::thread(progress, *it.0)).collect();
     match names.len() <= MOST {
         true => names,
         false => Vec::new(),
@@ -146,7 +205,7 @@ fn over(progress: &Progress, thread: TraceName) -> Vec<String> {
 
 /// Why a thread waits for others of its process.
 fn words(progress: &Progress, wait: &InsideWait) -> String {
-    let names: Vec<String> = wait.to.iter().map(|it| name(progress, *it)).collect();
+    let names: Vec<String> = wait.to.iter().map(|it| thread(progress, *it)).collect();
     match (wait.why, names.as_slice()) {
         (Inside::Lock(_), _) if wait.to == [wait.from] => {
             "for a lock that it holds itself".to_owned()
@@ -162,6 +221,9 @@ fn words(progress: &Progress, wait: &InsideWait) -> String {
         },
         (Inside::End, [one]) => format!("for {one} to end"),
         (Inside::End, _) => "for another thread to end".to_owned(),
-        (Inside::Team, many) => format!("for {} to come", many.join(", ")),
+        (Inside::Team, many) => match numbers(progress, &wait.to) {
+            Some(numbers) => format!("for {} to come", who(progress, &numbers)),
+            None => format!("for {} to come", many.join(", ")),
+        },
     }
 }

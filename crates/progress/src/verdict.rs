@@ -6,11 +6,14 @@ use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, is_last};
 use crate::loose_words;
 use crate::strays::{self, Unreceived};
-use crate::thread_words::truant;
+use crate::thread_words::{at, died_in, kept_locks, thread, truant};
 use crate::wait_words::reasons;
 use crate::waits::Why;
-use lockstep_check::{Aspect, Loose, Mismatch};
+use crate::which::which;
+use lockstep_check::{Aspect, Loose, Mismatch, origin};
 use lockstep_comm::{Conversation, Operation, is_named_so};
+use lockstep_trace::threads::{self, Does};
+use lockstep_trace::{EndKind, SourceLine, TraceName, base_name, brief, ranges};
 use lockstep_trace::{EndKind, base_name, brief, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,7 +29,7 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     }
     let stops = |it: &&Mismatch| it.prevents() && !is_past(progress, it);
     if let Some(mismatch) = progress.mismatches.iter().find(stops) {
-        return mismatched(facts, mismatch);
+        return with_way(progress, follows(facts, mismatch));
     }
     let left = crate::ends::ended(&progress.tasks, &progress.waiting);
     if !left.is_empty() {
@@ -46,6 +49,24 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
         Kind::Livelock | Kind::Slow => with_misfit(facts, held_up(progress), &least),
     };
     with_cause(progress, text)
+}
+
+/// An operation that cannot complete, behind the one in which the members went apart.
+fn follows(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
+    let origin = origin(&facts.progress.mismatches, mismatch);
+    let text = mismatched(facts, origin);
+    match std::ptr::eq(origin, mismatch) {
+        true => text,
+        false => format!("{text}; then {}", mismatched(facts, mismatch)),
+    }
+}
+
+/// Which call a task left out or made besides says more than which operation it made instead.
+fn with_way(progress: &Progress, text: String) -> String {
+    match progress.causes.first() {
+        Some(cause) if cause.is_departure() && cause.by_normal() => caused(progress, cause, &text),
+        _ => text,
+    }
 }
 
 fn with_cause(progress: &Progress, text: String) -> String {
@@ -130,10 +151,17 @@ fn with_mistake(progress: &Progress, text: String, tasks: &[u32]) -> String {
 
 /// `rank 2 went ahead: it left out MPI_Isend at halo.c:77 in exchange() (call 21), unlike in a normal run; ...`.
 fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
-    let (who, what) = (who(progress, &[cause.task]), cause.sentence());
+    let what = cause.sentence();
+    let is_alike = |it: &&Cause| it.by_normal() && it.sentence() == what;
+    let alike = progress.causes.iter().filter(is_alike).map(|it| it.task);
+    let mut tasks: Vec<u32> = alike.chain([cause.task]).collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let who = who(progress, &tasks);
     match &cause.deed {
         Deed::Departed { by_normal, .. } if *by_normal => {
-            format!("{who} went ahead: it {what}, unlike in a normal run; {text}")
+            let it = if tasks.len() == 1 { "it" } else { "they" };
+            format!("{who} went ahead: {it} {what}, unlike in a normal run; {text}")
         }
         Deed::Departed { .. } => format!("{text}; {who} {what}, unlike in all its calls before"),
         Deed::Lapsed(_)
@@ -215,11 +243,34 @@ fn place_with(group: &Group, given: &str) -> String {
             }
         }
     }
+    if let Some(library) = behind(&group.stack, index) {
+        let name = lockstep_trace::c_name(&library.function);
+        let name = if name.contains('(') {
+            brief(&name)
+        } else {
+            name.into_owned()
+        };
+        let at = library.called_at.as_ref();
+        let at = at.map_or(String::new(), |it| format!(" at {}", file(it)));
+        text.push_str(&format!(", within {name}{at}"));
+    }
     if let Some(leaf) = &group.leaf {
         text.push_str(&format!(", perhaps in its last call of {}", brief(leaf)));
     }
     text.push_str(&iteration(outermost(group), &group.loops).unwrap_or_default());
     text
+}
+
+/// The library's function out of which the program's code was called that is in this call: one that ends the process, or that a
+/// signal interrupted.
+fn behind(stack: &[Place], telling: usize) -> Option<&Place> {
+    let own = stack.get(..telling)?.iter().rposition(|it| !it.imported)?;
+    let library = stack.get(..own)?.iter().rev().find(|it| it.imported)?;
+    let meaning = threads::meaning(&library.function);
+    let is_again = stack
+        .get(telling)
+        .is_some_and(|it| it.imported && it.function == library.function);
+    (meaning.does == Does::Exit || is_again && !meaning.is_openmp()).then_some(library)
 }
 
 /// The function that was called first.
@@ -328,22 +379,66 @@ pub(crate) fn named(progress: &Progress) -> Vec<u32> {
         .copied()
         .filter(|task| core.contains(task))
         .collect();
-    if !gone.is_empty() {
-        let for_gone =
-            |task: &&u32| waits_of(&progress.waiting, **task).any(|it| gone.contains(&it.to));
+    let named = if !gone.is_empty() {
+        let for_gone = |task: &&u32| awaited(progress, **task).iter().any(|it| gone.contains(it));
         stuck.iter().filter(for_gone).copied().collect()
     } else if !behind.is_empty() && behind.len() < core.len() {
+        // A thread for which others of its process wait is told first, where it waits itself.
+        let within = behind.iter().flat_map(|it| awaited_within(progress, *it));
+        let within: BTreeSet<u32> = within
+            .filter(|it| core.contains(it) && !behind.contains(it))
+            .collect();
         // Of two, the other is told, too, if it does not wait for all.
         let is_apart = |task: u32| {
             waits_of(&progress.waiting, task).all(|it| !matches!(it.why, Why::Collective(..)))
         };
-        let is_told = |it: &&u32| core.len() == 2 && !behind.contains(it) && is_apart(**it);
-        let others = core.iter().filter(is_told);
-        let others: Vec<u32> = others.copied().collect();
-        [behind, others].concat()
+        let is_told = |it: &&u32| {
+            core.len() == 2 && !behind.contains(it) && !within.contains(it) && is_apart(**it)
+        };
+        let others: Vec<u32> = core.iter().filter(is_told).copied().collect();
+        [within.into_iter().collect(), behind, others].concat()
     } else {
+        // Of threads, those first for whom others wait and for nobody else: who holds their lock, say.
+        let waits = progress
+            .waiting
+            .inside
+            .iter()
+            .filter(|it| !progress.is_mpi && it.to.len() == 1);
+        let wanted: Vec<TraceName> = waits.filter_map(|it| it.to.first().copied()).collect();
+        let times = |task: &u32| {
+            let trace = progress.tasks.get(task).map(|it| it.trace);
+            wanted.iter().filter(|it| Some(**it) == trace).count()
+        };
+        let mut core = core;
+        core.sort_by_key(|it| std::cmp::Reverse(times(it)));
         core
+    };
+    // A deadlock has a subject.
+    match named.is_empty() {
+        true => stuck.iter().copied().collect(),
+        false => named,
     }
+}
+
+/// For whom a task waits: by messages and collective operations, and as a thread of its process.
+fn awaited(progress: &Progress, task: u32) -> Vec<u32> {
+    let outside = waits_of(&progress.waiting, task).map(|it| it.to);
+    outside.chain(awaited_within(progress, task)).collect()
+}
+
+/// For which threads of its process a thread waits that is a task.
+fn awaited_within(progress: &Progress, task: u32) -> Vec<u32> {
+    let waits = progress
+        .waiting
+        .inside
+        .iter()
+        .filter(|it| !progress.is_mpi && it.task == task);
+    let threads: BTreeSet<TraceName> = waits.flat_map(|it| it.to.iter().copied()).collect();
+    let tasks = progress.tasks.values();
+    tasks
+        .filter(|it| threads.contains(&it.trace))
+        .map(|it| it.number)
+        .collect()
 }
 
 /// Of a deadlock, the message that may have been meant for those who are named in it.
@@ -404,6 +499,10 @@ fn deadlock(facts: &Facts<'_>) -> String {
         _ => "deadlock",
     };
     let mut text = format!("{kind}: {}", said.join("; "));
+    let which = which(facts, &subjects.iter().copied().collect::<Vec<u32>>());
+    for clause in which.into_iter().chain(kept_locks(progress)) {
+        text.push_str(&format!("; {clause}"));
+    }
     let hint =
         strays::unstarted(facts, &subjects).or_else(|| strays::not_received(facts, &subjects));
     let hint = hint.or_else(|| strays::other_tag_wanted(facts, &subjects));
@@ -636,7 +735,10 @@ fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
         true => String::new(),
         false => format!(" {}", place_with(group, given.unwrap_or_default())),
     };
-    let whereabouts = group_of(progress, task).map_or(String::new(), place);
+    let whereabouts = match died_in(progress, task) {
+        Some(of) => format!(" in {}, {}", thread(progress, of), at(progress, of)),
+        None => group_of(progress, task).map_or(String::new(), place),
+    };
     // A launcher ends in its own way, and threads with their process.
     let is_alike = |other: &&u32| {
         let (one, other) = (progress.tasks.get(&task), progress.tasks.get(other));

@@ -14,21 +14,27 @@ pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
         Some(Activity::Ended) => ", which has ended",
         _ => "",
     };
+    // What is said in another communicator is no answer.
+    let within = wait
+        .communicator
+        .map_or(String::new(), |it| of(progress, it));
     match &wait.why {
-        Why::Message(Some(tag)) => format!("for a message from {to} with tag {tag}{over}"),
-        Why::Message(None) => format!("for a message from {to}{over}"),
+        Why::Message(Some(tag)) => format!("for a message from {to} with tag {tag}{within}{over}"),
+        Why::Message(None) => format!("for a message from {to}{within}{over}"),
         // It sent these later.
         Why::OtherTag(tag, _) if left_out(progress, wait) => {
-            format!("for a message from {to} with tag {tag}{over}")
+            format!("for a message from {to} with tag {tag}{within}{over}")
         }
         Why::OtherTag(tag, sent) => {
             let sent: Vec<String> = sent.iter().map(ToString::to_string).collect();
             format!(
-                "for a message from {to} with tag {tag}, which sent tag {}{over}",
+                "for a message from {to} with tag {tag}{within}, which sent tag {}{over}",
                 sent.join(", ")
             )
         }
-        Why::Receiver(tag) => format!("for {to} to receive a message with tag {tag}{over}"),
+        Why::Receiver(tag) => {
+            format!("for {to} to receive a message with tag {tag}{within}{over}")
+        }
         Why::Collective(name, id) => {
             format!("for {to} to call {name}{}{over}", of(progress, *id))
         }

@@ -532,7 +532,11 @@ impl Meaning {
                 | Making::SubGrid
                 | Making::Graph
                 | Making::DistributedGraph
-                | Making::AdjacentGraph,
+                | Making::AdjacentGraph
+                | Making::Spawn
+                | Making::SpawnMultiple
+                | Making::Accept
+                | Making::Connect,
             )
             | Does::File(FileUse::Open) => Some(Shape::All),
             _ => None,

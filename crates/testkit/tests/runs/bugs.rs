@@ -738,7 +738,7 @@ fn what_ends_a_rank_behind_finalize() {
             ),
             (
                 "thread",
-                "rank 1 ended (signal 11) in pthread_join at at_exit.c:",
+                "rank 1 ended (signal 11) in thread 1.1, in outlive()",
             ),
             ("abort", "rank 1 ended (signal 6) in abort at at_exit.c:"),
             (

@@ -2,6 +2,7 @@
 //! the whole house again. (Durations are measured in a binary of their own.) One file: `cargo test -p lockstep-testkit --test runs hazards::`.
 
 mod amounts;
+mod apart;
 mod bounds;
 mod buffer;
 mod bugs;
