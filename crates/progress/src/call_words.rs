@@ -204,9 +204,9 @@ pub(crate) fn way(callers: &Callers) -> String {
     if let Some(caller) = &callers.called_in {
         let at = match callers.lines.as_slice() {
             [] => String::new(),
-            [one] => format!(" at {}", file(one)),
-            [one, two] => format!(" at {} or {}", file(one), two.line),
-            [one, more @ ..] => format!(" at {} or {} other places", file(one), more.len()),
+            [one] => format!(" at {}", one.brief()),
+            [one, two] => format!(" at {} or {}", one.brief(), two.line),
+            [one, more @ ..] => format!(" at {} or {} other places", one.brief(), more.len()),
         };
         text.push_str(&format!(", called{at} in {}", brief(base_name(caller))));
     }

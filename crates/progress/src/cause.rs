@@ -4,7 +4,6 @@
 
 use crate::analysis::Group;
 use crate::astray::Misdirection;
-use crate::astray::{Envelope, Misdirection};
 use crate::call_words;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::exchange::left_out_of_exchange;

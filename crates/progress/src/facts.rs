@@ -7,12 +7,11 @@ use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, ended};
 use crate::inside::Inside;
 use crate::races::Race;
-use crate::races::Race;
 use crate::thread_words::died_in;
 use crate::verdict::{group_of, named, telling};
 use crate::{Kind, PartId};
 use lockstep_api::mpi::rules;
-use lockstep_check::{Aspect, Loose, Mismatch, origin};
+use lockstep_check::{Loose, Mismatch, origin};
 use lockstep_comm::Circle;
 use lockstep_trace::{Fact, SourceLine, TraceName, c_name};
 

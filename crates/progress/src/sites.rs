@@ -1,14 +1,11 @@
 //! Where the calls that are told of were made, of those that are over: their lines are looked up, the
 //! traces of the run read once for all.
 
-use crate::cause::{Alike, Cause};
 use crate::cause::{Alike, Cause, Deed};
-use crate::loose_words::called_at;
 use crate::loose_words::called_at;
 use lockstep_check::Loose;
 use lockstep_comm::Conversation;
 use lockstep_trace::{FunctionId, Run, Site, SourceLine, TraceName};
-use lockstep_trace::{Run, Site, SourceLine, TraceName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a function of the program calls another: the lines that its code has.

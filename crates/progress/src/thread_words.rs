@@ -7,7 +7,6 @@ use crate::wait_words::reason;
 use lockstep_comm::is_named_so;
 use lockstep_trace::threads::meaning;
 use lockstep_trace::{EndKind, ThreadName, TraceName};
-use lockstep_trace::{ThreadName, TraceName};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Threads besides the first that are told of.

@@ -13,8 +13,7 @@ use crate::which::which;
 use lockstep_check::{Aspect, Loose, Mismatch, origin};
 use lockstep_comm::{Conversation, Operation, is_named_so};
 use lockstep_trace::threads::{self, Does};
-use lockstep_trace::{EndKind, SourceLine, TraceName, base_name, brief, ranges};
-use lockstep_trace::{EndKind, base_name, brief, ranges};
+use lockstep_trace::{EndKind, TraceName, base_name, brief, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -251,7 +250,7 @@ fn place_with(group: &Group, given: &str) -> String {
             name.into_owned()
         };
         let at = library.called_at.as_ref();
-        let at = at.map_or(String::new(), |it| format!(" at {}", file(it)));
+        let at = at.map_or(String::new(), |it| format!(" at {}", it.brief()));
         text.push_str(&format!(", within {name}{at}"));
     }
     if let Some(leaf) = &group.leaf {

@@ -77,6 +77,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
         causes: Vec::new(),
         unreceived: None,
         unfit: Vec::new(),
+        kept: BTreeMap::new(),
         doubts: BTreeMap::new(),
         truants: BTreeMap::new(),
         communicators: BTreeMap::new(),
