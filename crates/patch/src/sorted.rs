@@ -34,6 +34,12 @@ impl Placed for (u64, u64) {
     }
 }
 
+impl Placed for (u64, u32) {
+    fn place(&self) -> u64 {
+        self.0
+    }
+}
+
 impl Placed for Branch {
     fn place(&self) -> u64 {
         self.target
