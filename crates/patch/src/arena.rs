@@ -248,7 +248,9 @@ impl Arena {
         // The routine table is the arena's first bytes: entry k is at 8 * k.
         let outward = &mut self.outward;
         let mut call_routine = |index: usize, at: usize| -> [u8; 6] {
-            outward.iter_mut().for_each(|it| it.push((start + at + 2) as u32));
+            outward
+                .iter_mut()
+                .for_each(|it| it.push((start + at + 2) as u32));
             let field = (8 * index as i64 - (start + at + 6) as i64) as i32;
             let field = field.to_le_bytes();
             [0xff, 0x15, field[0], field[1], field[2], field[3]]
@@ -365,7 +367,8 @@ impl Arena {
         };
         let words = stub.words.into_iter().flatten();
         let value = u64::from(symbol);
-        self.fixups.extend(words.map(|at| Fixup { at, kind, value }));
+        self.fixups
+            .extend(words.map(|at| Fixup { at, kind, value }));
     }
 
     /// Points shadow slot `slot` at the entry of a stub.

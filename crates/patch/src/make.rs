@@ -97,8 +97,8 @@ impl<'a> Subject<'_, 'a> {
     /// whoever calls them calls MPI.
     fn callers(&self, calls: &Imports<'_>) -> FxHashSet<Vec<u8>> {
         let to_stub = self.survey.arriving.iter().filter(|branch| {
-            let slot = self.survey.plt.get(&branch.target);
-            slot.is_some_and(|slot| calls.row_of_slot(*slot).is_some())
+            let slot = self.survey.slot_of_stub(branch.target);
+            slot.is_some_and(|slot| calls.row_of_slot(slot).is_some())
         });
         let by_slot = calls.sites.iter();
         let by_slot = by_slot.filter_map(|(slot_use, _)| self.survey.range_of(slot_use.address));
@@ -488,7 +488,8 @@ impl<'a> Builder<'a> {
             let is_ordinary = fault.is_none() && refused.is_none() && !self.sheet.arena.is_plain;
             let start = self.sheet.arena.next_stub();
             if row.may_be_leaf && is_ordinary {
-                self.sheet.stands_for(start, Some(slot), origin::SLOT | origin::THROUGH);
+                self.sheet
+                    .stands_for(start, Some(slot), origin::SLOT | origin::THROUGH);
                 let candidate = Candidate {
                     slot,
                     name: row.name,
@@ -534,7 +535,8 @@ impl<'a> Builder<'a> {
             if let Some(reason) = refused {
                 self.refuse(slot, row.name.into(), reason);
             }
-            self.sheet.stands_for(start, Some(slot), origin::SLOT | flags_of(head));
+            self.sheet
+                .stands_for(start, Some(slot), origin::SLOT | flags_of(head));
             let stub = self.sheet.arena.add_import(head, &body);
             self.sheet.arena.set_symbol(&stub, symbol);
             self.sheet.arena.set_shadow_slot(index as u32, &stub);
@@ -574,8 +576,8 @@ impl<'a> Builder<'a> {
         let import = |slot: u64| calls.row_of_slot(slot).map(|row| own + row);
         // What the image defines itself it may call by a slot all the same.
         let entered = |target: u64| {
-            let slot = survey.plt.get(&target);
-            let defined = slot.and_then(|slot| subject.defined.get(slot));
+            let slot = survey.slot_of_stub(target);
+            let defined = slot.and_then(|slot| subject.defined.get(&slot));
             let range = survey.range_starting_at(*defined.unwrap_or(&target))?;
             let owner = subject.domain.owner.get(range).copied().flatten()?;
             let is_entry = subject.domain.functions[owner as usize].range == range;
@@ -595,7 +597,7 @@ impl<'a> Builder<'a> {
                         let range = survey.range_starting_at(branch.target)?;
                         row_of_range(range)
                     })
-                    .or_else(|| survey.plt.get(&branch.target).copied().and_then(import))
+                    .or_else(|| survey.slot_of_stub(branch.target).and_then(import))
                     .unwrap_or(u32::MAX),
                 // To its own beginning it loops.
                 BranchKind::Jump | BranchKind::Conditional => own.filter(|it| *it != caller)?,

@@ -11,8 +11,8 @@
 
 use lockstep_format::plan::origin;
 
-use crate::sheet::Sheet;
 use crate::relocate::Moved;
+use crate::sheet::Sheet;
 use crate::write::OriginRow;
 
 /// A stretch of a copy that is laid out as in the image.

@@ -10,7 +10,7 @@ use crate::flow::Leaving;
 use crate::leaf::is_leaf;
 use crate::library;
 use crate::make::Subject;
-use crate::padding::Padding;
+use crate::padding::{Near, Padding};
 use crate::parallel;
 use crate::relocate::{Moved, relocate_before};
 use crate::survey::{Branch, Survey};
@@ -289,9 +289,7 @@ pub(crate) fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
     decide: &Decide<'_, '_, '_, S>,
     wants: impl Fn(&[u8]) -> bool,
 ) -> Vec<Verdict> {
-    let subject = decide.subject;
-    let (survey, domain) = (subject.survey, subject.domain);
-    let functions = &domain.functions;
+    let functions = &decide.subject.domain.functions;
     let wanted: Vec<bool> = functions.iter().map(|own| wants(&own.name)).collect();
     let mut verdicts: Vec<Verdict> = parallel::each(functions.len(), |index| {
         if !wanted[index] {
@@ -302,41 +300,69 @@ pub(crate) fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
             Err(reason) => Verdict::Refuse(reason),
         }
     });
-    refuse_conflicts(domain, &mut verdicts);
-    // Padding goes first to the functions that it belongs to, then to their neighbours.
-    let mut claimed = Vec::new();
-    for (index, verdict) in verdicts.iter().enumerate() {
-        let Some(decision) = verdict.decision() else {
-            continue;
-        };
+    refuse_conflicts(decide.subject.domain, &mut verdicts);
+    help_with_padding(decide, &mut verdicts);
+    keep_open_beyond_gaps(decide, &mut verdicts);
+    verdicts
+}
+
+/// What `look` finds in each function that is recorded, by index.
+fn of_recorded<'v, T: Send, I: IntoIterator<Item = T>>(
+    verdicts: &'v [Verdict],
+    look: impl Fn(usize, &'v Decision) -> I + Sync,
+) -> Vec<T> {
+    let pieces = parallel::by_pieces(verdicts.len(), |piece| {
+        let recorded = piece.filter_map(|index| Some((index, verdicts[index].decision()?)));
+        let found = recorded.flat_map(|(index, decision)| look(index, decision));
+        found.collect::<Vec<T>>()
+    });
+    pieces.into_iter().flatten().collect()
+}
+
+/// Patches returns with the help of padding. It goes first to the functions that it belongs to, then to their neighbours.
+fn help_with_padding<S: Fn(u64) -> Option<u64> + Sync>(
+    decide: &Decide<'_, '_, '_, S>,
+    verdicts: &mut [Verdict],
+) {
+    let (survey, domain) = (decide.subject.survey, decide.subject.domain);
+    let helped = of_recorded(verdicts, |index, decision| {
+        let help = decision.unpatchable.as_ref().and_then(|why| why.help);
+        (help == Some(Help::Padding)).then_some(index)
+    });
+    if helped.is_empty() {
+        return;
+    }
+    let ways = |index: usize| {
+        let ranges = domain.ranges_of(index as u32);
+        ranges.flat_map(|range| survey.ways_out_of(range))
+    };
+    let near = Near::new(
+        helped
+            .iter()
+            .flat_map(|index| ways(*index))
+            .map(|way| way.at),
+    );
+    let claimed = of_recorded(verdicts, |index, decision| {
+        let mut claimed = Vec::new();
         if let Way::Entry(window, _) = &decision.way {
             claimed.push((window.start, window.overwritten_end()));
-            let range = domain.functions[index].range;
-            claimed.extend(window.elsewhere(range));
+            claimed.extend(window.elsewhere(domain.functions[index].range));
         }
-        claimed.extend(
-            decision
-                .exits
-                .iter()
-                .map(|(exit, _)| (exit.start, exit.end())),
-        );
+        let exits = decision.exits.iter().map(|(exit, _)| exit);
+        claimed.extend(exits.map(|exit| (exit.start, exit.end())));
         // Their next attempt begins with the padding behind their own returns.
         if decision.unpatchable.is_some() {
-            let ways = domain
-                .ranges_of(index as u32)
-                .flat_map(|range| survey.ways_out_of(range));
-            claimed.extend(ways.map(|way| (way.at, way.at + JUMP)));
+            claimed.extend(ways(index).map(|way| (way.at, way.at + JUMP)));
         }
-    }
-    let mut padding = Padding::new(subject.image, survey, &mut claimed);
-    for (index, own) in domain.functions.iter().enumerate() {
+        claimed.retain(|claim| near.has(*claim));
+        claimed
+    });
+    let mut padding = Padding::new(decide.subject.image, survey, claimed, &near);
+    for index in helped {
         let Verdict::Record(decision) = &mut verdicts[index] else {
             continue;
         };
-        let help = decision.unpatchable.as_ref().and_then(|why| why.help);
-        if help != Some(Help::Padding) {
-            continue;
-        }
+        let own = &domain.functions[index];
         let found = decide.with_exits(index as u32, own, &mut decision.way, Some(&mut padding));
         match found {
             Ok(exits) => {
@@ -346,36 +372,40 @@ pub(crate) fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
             Err(why) => decision.unpatchable = Some(why),
         }
     }
-    keep_open_beyond_gaps(decide, &mut verdicts);
-    verdicts
 }
 
 /// A jump from another function into a function's first bytes is led elsewhere where it stands: it must
 /// not move, nor may what follows it be written twice. What does is rare enough to be refused.
 fn refuse_conflicts(domain: &Domain<'_>, verdicts: &mut [Verdict]) {
-    let mut elsewhere: Vec<(u64, u64, usize)> = Vec::new();
-    for (index, (own, verdict)) in domain.functions.iter().zip(&*verdicts).enumerate() {
-        if let Some(Way::Entry(window, _)) = verdict.decision().map(|decision| &decision.way) {
-            let pieces = window.elsewhere(own.range);
-            elsewhere.extend(pieces.map(|(start, end)| (start, end, index)));
-        }
+    let mut elsewhere = of_recorded(verdicts, |index, decision| {
+        let window = match &decision.way {
+            Way::Entry(window, _) => Some(window),
+            Way::Callers(_) => None,
+        };
+        let pieces = window.map(|it| it.elsewhere(domain.functions[index].range));
+        let pieces = pieces.into_iter().flatten();
+        pieces.map(move |(start, end)| (start, end, index))
+    });
+    if elsewhere.is_empty() {
+        return;
     }
     elsewhere.sort_unstable();
-    let mut refused = Vec::new();
-    let mut take = |start: u64, end: u64| {
+    let hit = |start: u64, end: u64| {
         // No piece is longer than a site.
         let first = elsewhere.partition_point(|piece| piece.0 + SITE <= start);
-        let pieces = elsewhere[first..].iter().take_while(|it| it.0 < end);
-        refused.extend(pieces.filter(|it| it.1 > start).map(|it| it.2));
+        let pieces = elsewhere[first..].iter().take_while(move |it| it.0 < end);
+        pieces.filter(move |it| it.1 > start).map(|it| it.2)
     };
-    for decision in verdicts.iter().filter_map(Verdict::decision) {
+    let refused = of_recorded(verdicts, |_, decision| {
+        let mut refused = Vec::new();
         if let Way::Entry(window, _) = &decision.way {
-            take(window.start, window.end.max(window.overwritten_end()));
+            refused.extend(hit(window.start, window.end.max(window.overwritten_end())));
         }
         let exits = decision.exits.iter().map(|(exit, _)| exit);
         let exits = exits.filter(|exit| exit.write != Write::Entry);
-        exits.for_each(|exit| take(exit.start, exit.end()));
-    }
+        refused.extend(exits.flat_map(|exit| hit(exit.start, exit.end())));
+        refused
+    });
     for index in refused {
         let why = "a branch of another function leads into its first bytes, and moves itself";
         verdicts[index] = Verdict::Refuse(why.into());
@@ -392,19 +422,20 @@ fn keep_open_beyond_gaps<S: Fn(u64) -> Option<u64> + Sync>(
         return;
     }
     let (survey, domain) = (decide.subject.survey, decide.subject.domain);
-    let recorded: Vec<bool> = verdicts.iter().map(|v| v.decision().is_some()).collect();
     let is_gap = |exit: &Exit| match exit.way.leaving {
         Leaving::Jump { target } | Leaving::Conditional { target } => domain
             .function_at(survey, target)
-            .is_some_and(|to| !recorded[to as usize]),
+            .is_some_and(|to| verdicts[to as usize].decision().is_none()),
         _ => false,
     };
-    for (own, verdict) in domain.functions.iter().zip(verdicts) {
-        let Verdict::Record(decision) = verdict else {
-            continue;
-        };
-        if decision.exits.iter().any(|(exit, _)| is_gap(exit))
-            && let Ok(way) = decide.way(own.range, &[], 0)
+    let before_gaps = of_recorded(verdicts, |index, decision| {
+        let mut exits = decision.exits.iter();
+        exits.any(|(exit, _)| is_gap(exit)).then_some(index)
+    });
+    for index in before_gaps {
+        let range = domain.functions[index].range;
+        if let Verdict::Record(decision) = &mut verdicts[index]
+            && let Ok(way) = decide.way(range, &[], 0)
         {
             let why = "it hands over to a function that is not recorded".to_owned();
             **decision = decide.by_hook(way, Some(why.into()));

@@ -221,8 +221,12 @@ impl Sheet {
                 ..Page::default()
             };
         }
-        fixups.iter_mut().for_each(|it| it.at = it.at.wrapping_sub(base));
-        sites.iter_mut().for_each(|it| it.target = it.target.wrapping_sub(base));
+        fixups
+            .iter_mut()
+            .for_each(|it| it.at = it.at.wrapping_sub(base));
+        sites
+            .iter_mut()
+            .for_each(|it| it.target = it.target.wrapping_sub(base));
         origins.iter_mut().for_each(|it| it.at -= base);
         late.iter_mut().for_each(|it| it.1 -= base);
         Page {

@@ -6,6 +6,7 @@ use lockstep_format::plan::{fixup, function, origin, stub};
 
 use crate::Unpatched;
 use crate::arena::{Code, Fixup, Link};
+use crate::exits::Write;
 use crate::flow::Leaving;
 use crate::imports::Imports;
 use crate::inline::Then;
@@ -13,7 +14,6 @@ use crate::make::{Builder, Subject};
 use crate::own::{Decide, Decision, Verdict, Way, verdicts};
 use crate::parallel;
 use crate::scratch::Free;
-use crate::exits::Write;
 use crate::sheet::{Page, Sheet, Tail, Target};
 use crate::write::FunctionRow;
 
@@ -46,7 +46,10 @@ impl<'a> Builder<'a> {
         let decide = Decide {
             subject,
             shadow,
-            faulted: functions.iter().map(|own| faults.is_at(&own.name)).collect(),
+            faulted: functions
+                .iter()
+                .map(|own| faults.is_at(&own.name))
+                .collect(),
             only_faults: arena.is_plain && !self.is_silent,
             own_unwinder,
             room: self.room,
@@ -68,7 +71,9 @@ impl<'a> Builder<'a> {
         // They are many, and were made by all processors.
         let mut verdicts = verdicts;
         let pieces = parallel::pieces(verdicts.len()).into_iter().rev();
-        let pieces = pieces.map(|piece| verdicts.split_off(piece.start)).collect();
+        let pieces = pieces
+            .map(|piece| verdicts.split_off(piece.start))
+            .collect();
         parallel::all(pieces, drop::<Vec<Verdict>>);
         rows
     }
@@ -143,7 +148,10 @@ impl<'a> Builder<'a> {
         };
         let mut tails = Vec::new();
         let is_one_by_one = self.faults.is_any();
-        for wanted in [false, true].into_iter().take(1 + usize::from(is_one_by_one)) {
+        for wanted in [false, true]
+            .into_iter()
+            .take(1 + usize::from(is_one_by_one))
+        {
             for index in 0..verdicts.len() {
                 if let Some((range, decision, by_entry)) = by_entry(index)
                     && by_entry == wanted
@@ -286,7 +294,7 @@ impl Sheet {
         let (target, slot) = match tail.exit.way.leaving {
             Leaving::Slot { slot } => (0, Some(slot)),
             Leaving::Jump { target } | Leaving::Conditional { target } => {
-                (target, survey.plt.get(&target).copied())
+                (target, survey.slot_of_stub(target))
             }
             Leaving::Return { .. } | Leaving::Computed(_) | Leaving::Odd => return,
         };

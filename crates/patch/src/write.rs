@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
-use crc32c::{crc32c, crc32c_combine};
+use crc32c::crc32c;
 use lockstep_format::bytes::put;
+use lockstep_format::check;
 use lockstep_format::plan::{
     MAGIC, Role, VERSION, call_site, choice, closed, export, fixup, function, header, origin,
     refusal, section, site,
@@ -178,7 +179,7 @@ impl Content<'_> {
             (crc32c(bytes), bytes.len())
         });
         let start = crc32c(&head[header::ROLE..]);
-        let join = |check, (more, size)| crc32c_combine(check, more, size);
+        let join = |check, (more, size)| check::join(check, more, size);
         let check = checks.into_iter().fold(start, join);
         put(&mut plan, header::CHECK, &check.to_le_bytes());
         plan
@@ -397,7 +398,12 @@ impl Rows<'_> {
 }
 
 /// Fills a row of `size` bytes for each item.
-fn fill<'t, T>(bytes: &mut [u8], items: &'t [T], size: usize, mut put: impl FnMut(&mut [u8], &'t T)) {
+fn fill<'t, T>(
+    bytes: &mut [u8],
+    items: &'t [T],
+    size: usize,
+    mut put: impl FnMut(&mut [u8], &'t T),
+) {
     for (row, item) in bytes.chunks_exact_mut(size).zip(items) {
         put(row, item);
     }
