@@ -11,7 +11,7 @@ use kept::{Entry, Kept};
 use lockstep_compare::{
     CausalOrder, Comparison, Culprit, Gate, Reason, Rules, compare_in_order, gate,
 };
-use lockstep_progress::{Activity, Kind, Progress, Right, analyse_against, departed_from_each};
+use lockstep_progress::{Activity, Chosen, Kind, Progress, Right, analyse_against, departed_from_each};
 use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -143,7 +143,7 @@ fn at_odds(found: &Progress) -> Option<(u32, String)> {
 impl ByMessages<'_> {
     /// Who waits for whom, and who is right by the normal run.
     fn analyse(&self) -> Progress {
-        analyse_against(self.run, self.normals.first().copied())
+        analyse_against(self.run, self.normals.first().copied(), &Chosen::default())
     }
 }
 
@@ -234,7 +234,7 @@ pub fn beside(
     bar.finish_and_clear();
     let mut found: Comparison = found?;
     let normal = normals.first().copied();
-    let who_waits = || progress.get_or_init(|| analyse_against(run, normal));
+    let who_waits = || progress.get_or_init(|| analyse_against(run, normal, &Chosen::default()));
     if let Some(hang) = hang(&found, who_waits) {
         found.facts.splice(0..0, who_waits().facts());
         found.verdict = format!("{hang}; beside the normal run, {}", found.verdict);

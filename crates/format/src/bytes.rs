@@ -32,6 +32,7 @@ pub fn put_u64(bytes: &mut [u8], at: usize, value: u64) -> bool {
 }
 
 /// Writes `value` at `at`; false, and nothing written, beyond the end.
+#[inline]
 pub fn put(bytes: &mut [u8], at: usize, value: &[u8]) -> bool {
     let Some(end) = at.checked_add(value.len()) else {
         return false;

@@ -57,6 +57,40 @@ pub fn extend(previous: u32, bytes: &[u8]) -> u32 {
     !state
 }
 
+/// The checksum of `length` bytes with the checksum `second`, behind others with the checksum `first`:
+/// `join(crc32c(a), crc32c(b), b.len()) == crc32c(a ++ b)`.
+#[must_use]
+pub fn join(first: u32, second: u32, length: usize) -> u32 {
+    // Bits behind the first ones multiply their polynomial: by x for each.
+    let mut moved = first;
+    let mut power = BYTE;
+    let mut left = length;
+    while left > 0 {
+        if left & 1 == 1 {
+            moved = product(moved, power);
+        }
+        power = product(power, power);
+        left >>= 1;
+    }
+    moved ^ second
+}
+
+/// x to the eighth, the highest bit being that of 1.
+const BYTE: u32 = 1 << (31 - 8);
+
+/// The product of two polynomials, but for multiples of that of the checksum.
+fn product(one: u32, other: u32) -> u32 {
+    let mut sum = 0;
+    let mut moved = other;
+    for bit in (0..32).rev() {
+        if one >> bit & 1 == 1 {
+            sum ^= moved;
+        }
+        moved = (moved >> 1) ^ (POLYNOMIAL * (moved & 1));
+    }
+    sum
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +100,16 @@ mod tests {
         assert_eq!(crc32c(b""), 0);
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(extend(crc32c(b"1234"), b"56789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn checks_of_pieces_make_that_of_the_whole() {
+        let bytes: [u8; 300] = core::array::from_fn(|i| (i * 59 + 3) as u8);
+        for end in [0, 1, 7, 64, 299, 300] {
+            let (one, other) = bytes.split_at(end);
+            let joined = join(crc32c(one), crc32c(other), other.len());
+            assert_eq!(joined, crc32c(&bytes));
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The arena's initial bytes: routine table, shadow slots, stubs. `lockstep_format::plan` has the
 //! pictures.
 
+use std::sync::Arc;
+
 use lockstep_format::plan::{fixup, leaf, routine, stub};
 use rustc_hash::FxHashMap;
 
@@ -63,7 +65,7 @@ pub(crate) enum Head {
 }
 
 /// A stub in the arena, by offsets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stub {
     /// Its first byte.
     pub start: u32,
@@ -72,7 +74,7 @@ pub(crate) struct Stub {
     /// The function's own first instructions.
     pub body: u32,
     /// Where event words of its symbol stand.
-    pub words: Vec<u32>,
+    pub words: Words,
     /// It records call and return as one.
     pub is_leaf: bool,
     /// It records without a routine and leaves the return address.
@@ -81,15 +83,37 @@ pub(crate) struct Stub {
     pub has_range: bool,
 }
 
-const INT3: u8 = 0xcc;
+impl Stub {
+    /// The same stub so much further on.
+    pub(crate) fn moved(self, by: u32) -> Self {
+        Self {
+            start: self.start + by,
+            entry: self.entry + by,
+            body: self.body + by,
+            words: self.words.map(|word| word.map(|at| at + by)),
+            ..self
+        }
+    }
+}
+
+/// Places of event words.
+pub(crate) type Words = [Option<u32>; 2];
+
+/// What fills gaps.
+pub(crate) const INT3: u8 = 0xcc;
 const PAGE: usize = 4096;
 
-/// The arena while it is built.
+/// The arena while it is built, or a part of it. Offsets are told from the arena's start, those of a part that has no
+/// place yet from the part's.
 pub(crate) struct Arena {
+    /// Where the bytes begin.
+    base: u32,
     pub bytes: Vec<u8>,
+    /// Of a part without a place: fields that lead out of it, to an offset in the arena.
+    outward: Option<Vec<u32>>,
     pub fixups: Vec<Fixup>,
     /// Functions whose callers go to the stub, since their entry cannot be patched: entry -> stub.
-    pub stubs: FxHashMap<u64, u32>,
+    stubs: Arc<FxHashMap<u64, u32>>,
     /// The fault of the next stub.
     pub fault: Option<Faulted>,
     /// Stubs and exits record nothing.
@@ -113,9 +137,11 @@ impl Arena {
             _ => (rows as usize + leaves as usize * leaf::SIZE).next_multiple_of(PAGE),
         };
         let mut arena = Self {
+            base: 0,
             bytes: vec![0; size],
+            outward: None,
             fixups: Vec::new(),
-            stubs: FxHashMap::default(),
+            stubs: Arc::default(),
             fault: None,
             is_plain: false,
             free: Free::default(),
@@ -126,6 +152,44 @@ impl Arena {
         };
         arena.align();
         arena
+    }
+
+    /// What follows, from `base` on, which is where a stub may begin; without one, a part that gets its place later.
+    pub(crate) fn following(&self, base: Option<u32>) -> Self {
+        Self {
+            base: base.unwrap_or(0),
+            bytes: Vec::new(),
+            outward: base.is_none().then(Vec::new),
+            fixups: Vec::new(),
+            stubs: Arc::clone(&self.stubs),
+            fault: None,
+            is_plain: self.is_plain,
+            free: Free::default(),
+            elsewhere: Vec::new(),
+            slots: self.slots,
+            rows: self.rows,
+            leaves: self.leaves,
+        }
+    }
+
+    /// Where the next byte comes.
+    pub(crate) fn here(&self) -> u32 {
+        self.base + self.bytes.len() as u32
+    }
+
+    /// Where the bytes begin.
+    pub(crate) fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// Fields that lead out of the part.
+    pub(crate) fn into_bytes(self) -> (Vec<u8>, Vec<u32>, Vec<Fixup>) {
+        (self.bytes, self.outward.unwrap_or_default(), self.fixups)
+    }
+
+    /// Leads calls of the function at `entry` to a stub.
+    pub(crate) fn lead_calls(&mut self, entry: u64, stub: u32) {
+        Arc::make_mut(&mut self.stubs).insert(entry, stub);
     }
 
     /// Bytes at its start that are data for as long as the program runs.
@@ -160,7 +224,7 @@ impl Arena {
 
     /// Where the next stub begins.
     pub(crate) fn next_stub(&self) -> u32 {
-        self.bytes.len().next_multiple_of(stub::ALIGNMENT as usize) as u32
+        self.here().next_multiple_of(stub::ALIGNMENT)
     }
 
     /// Adds a stub, with the fault that is meant for it.
@@ -179,10 +243,14 @@ impl Arena {
             _ => {}
         }
         self.align();
-        let start = self.bytes.len();
-        let base = start as u32;
+        let base = self.here();
+        let start = base as usize;
         // The routine table is the arena's first bytes: entry k is at 8 * k.
-        let call_routine = |index: usize, at: usize| -> [u8; 6] {
+        let outward = &mut self.outward;
+        let mut call_routine = |index: usize, at: usize| -> [u8; 6] {
+            outward
+                .iter_mut()
+                .for_each(|it| it.push((start + at + 2) as u32));
             let field = (8 * index as i64 - (start + at + 6) as i64) as i32;
             let field = field.to_le_bytes();
             [0xff, 0x15, field[0], field[1], field[2], field[3]]
@@ -241,7 +309,7 @@ impl Arena {
             start: base,
             entry: base + stub::ENTRY,
             body: at,
-            words: vec![base],
+            words: [Some(base), None],
             is_leaf: false,
             is_inline: false,
             has_range: matches!(head, Head::Before { .. }),
@@ -265,11 +333,11 @@ impl Arena {
                 (fixup::RELATIVE_32, address.wrapping_sub(adds))
             }
             Link::Branch { address } => match self.stubs.get(&address) {
-                Some(stub) => return self.set_displacement(at, u64::from(*stub)),
+                Some(stub) => return self.reach(at, u64::from(*stub)),
                 None => (fixup::RELATIVE_32, address.wrapping_sub(4)),
             },
             Link::Arena { offset } | Link::Shadow { offset } => {
-                return self.set_displacement(at, offset);
+                return self.reach(at, offset);
             }
             Link::Literal { address } => (fixup::IMAGE_64, address),
             Link::Slot { address } => (fixup::RELATIVE_32, address.wrapping_sub(4)),
@@ -280,8 +348,14 @@ impl Arena {
     /// Sets the field at `at`, with which its instruction ends, to lead to `offset`.
     pub(crate) fn set_displacement(&mut self, at: u32, offset: u64) {
         let value = (offset as i64 - i64::from(at) - 4) as i32;
-        let field = &mut self.bytes[at as usize..at as usize + 4];
-        field.copy_from_slice(&value.to_le_bytes());
+        let at = (at - self.base) as usize;
+        self.bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// The same, where `offset` may lie outside of the part.
+    pub(crate) fn reach(&mut self, at: u32, offset: u64) {
+        self.outward.iter_mut().for_each(|it| it.push(at));
+        self.set_displacement(at, offset);
     }
 
     /// Says which symbol a stub records; numbers are given when all stubs are known.
@@ -291,17 +365,10 @@ impl Arena {
         } else {
             fixup::SYMBOL_32
         };
-        self.set_words(&stub.words, kind, symbol);
-    }
-
-    /// Says which symbol event words are of.
-    pub(crate) fn set_words(&mut self, words: &[u32], kind: u32, symbol: u32) {
-        let rows = words.iter().map(|at| Fixup {
-            at: *at,
-            kind,
-            value: u64::from(symbol),
-        });
-        self.fixups.extend(rows);
+        let words = stub.words.into_iter().flatten();
+        let value = u64::from(symbol);
+        self.fixups
+            .extend(words.map(|at| Fixup { at, kind, value }));
     }
 
     /// Points shadow slot `slot` at the entry of a stub.
@@ -334,14 +401,11 @@ impl Arena {
         }
     }
 
-    /// `jmp stub`: the body of a stub that leads to another.
-    pub(crate) fn leading_to(entry: u32) -> Code {
-        let link = Link::Arena {
-            offset: u64::from(entry),
-        };
+    /// `jmp stub`: the body of a stub that leads to another; where, is written later.
+    pub(crate) fn leading_on() -> Code {
         Code {
             bytes: vec![0xe9, 0, 0, 0, 0],
-            links: vec![(1, link)],
+            links: Vec::new(),
         }
     }
 

@@ -60,8 +60,9 @@ impl Arena {
         let bind = self.add_ordinary(head, &import);
         // jmp *next(%rip)
         let jump = bind.start as usize + 14;
-        self.bytes[jump..jump + 2].copy_from_slice(&[0xff, 0x25]);
-        self.set_displacement(jump as u32 + 2, u64::from(row) + leaf::NEXT as u64);
+        let place = jump - self.base() as usize;
+        self.bytes[place..place + 2].copy_from_slice(&[0xff, 0x25]);
+        self.reach(jump as u32 + 2, u64::from(row) + leaf::NEXT as u64);
         let shadow = self.shadow_slot(candidate.shadow);
         let arena = |value: u32| (fixup::ARENA_64, u64::from(value));
         let image = |value: u64| (fixup::IMAGE_64, value);

@@ -13,7 +13,9 @@ use lockstep_format::plan::fixup;
 
 use crate::arena::{Arena, Fixup};
 use crate::domain::Domain;
-use crate::make::{Builder, Subject, branch_site};
+use crate::make::{Builder, Subject};
+use crate::sheet::branch_site;
+use crate::stubs::is_moved;
 use crate::survey::{Branch, BranchKind, Survey};
 
 /// How the calls of a function that is not recorded are known.
@@ -58,11 +60,11 @@ impl Builder<'_> {
             self.counters += 1;
             row.counter = Some(counter);
             let address = subject.survey.ranges[range].address;
-            let start = self.arena.next_stub();
-            self.stands_for(start, Some(address), 0);
-            let stub = self.arena.add_counting_stub(address, counter);
+            let start = self.sheet.arena.next_stub();
+            self.sheet.stands_for(start, Some(address), 0);
+            let stub = self.sheet.arena.add_counting_stub(address, counter);
             // Calls that are moved go there too.
-            self.arena.stubs.insert(address, stub);
+            self.sheet.arena.lead_calls(address, stub);
             self.counted.push((callers.calls, stub));
         }
     }
@@ -72,9 +74,10 @@ impl Builder<'_> {
     pub(crate) fn lead_counted(&mut self, subject: &Subject<'_, '_>) {
         for (calls, stub) in std::mem::take(&mut self.counted) {
             for call in calls {
-                if !self.is_moved(call.from) {
-                    let group = self.next_group();
-                    self.sites
+                if !is_moved(&self.moved, call.from) {
+                    let group = self.sheet.next_group();
+                    self.sheet
+                        .sites
                         .extend(branch_site(subject.image, &call, stub, group));
                 }
             }
@@ -86,7 +89,7 @@ impl Arena {
     /// Adds the stub that counts a call of the function at `entry`; its offset.
     pub(crate) fn add_counting_stub(&mut self, entry: u64, counter: u32) -> u32 {
         self.align();
-        let at = self.bytes.len() as u32;
+        let at = self.here();
         self.bytes
             .extend([0xf0, 0x48, 0xff, 0x05, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0]);
         self.fixups.push(Fixup {

@@ -69,6 +69,11 @@ impl Faults {
         }
     }
 
+    /// Whether there is a fault.
+    pub(crate) fn is_any(&self) -> bool {
+        self.fault.is_some()
+    }
+
     /// How the function of this linkage name is to be faulted; each is asked for once.
     pub(crate) fn of(&self, linkage: &[u8]) -> Option<Faulted> {
         let fault = self.fault.as_ref()?;
@@ -225,7 +230,7 @@ impl Arena {
         if fault.is_instead {
             stub = add(self, body);
             self.align();
-            let entry = self.bytes.len() as u32;
+            let entry = self.here();
             let next = Link::Arena {
                 offset: u64::from(stub.entry),
             };
@@ -233,7 +238,7 @@ impl Arena {
             call.bytes.extend_from_slice(&[0xe9, 0, 0, 0, 0]);
             self.place(&call);
             if fault.leads_elsewhere {
-                self.elsewhere.push(self.bytes.len() as u32);
+                self.elsewhere.push(self.here());
                 self.bytes.extend_from_slice(&[0xcc; 6]);
             }
             stub.entry = entry;
@@ -277,7 +282,7 @@ impl Arena {
             };
             let stub = self.add_ordinary(head, body);
             self.align();
-            let at = self.bytes.len() as u32;
+            let at = self.here();
             self.place(&late);
             self.lead_to_body(&stub, head, at);
             return stub;
@@ -289,7 +294,7 @@ impl Arena {
         };
         let mut call = call;
         self.align();
-        let entry = self.bytes.len() as u32;
+        let entry = self.here();
         let next = Link::Arena {
             offset: u64::from(stub.entry),
         };
@@ -297,7 +302,7 @@ impl Arena {
         call.bytes.extend_from_slice(&[0xe9, 0, 0, 0, 0]);
         self.place(&call);
         if fault.leads_elsewhere {
-            self.elsewhere.push(self.bytes.len() as u32);
+            self.elsewhere.push(self.here());
         }
         self.pad(entry + TO_BODY);
         self.place(body);
@@ -306,19 +311,19 @@ impl Arena {
     }
 
     fn pad(&mut self, end: u32) {
-        self.bytes.resize(end as usize, 0xcc);
+        self.bytes.resize((end - self.base()) as usize, 0xcc);
     }
 
     /// Code that records nothing: a body.
     pub(crate) fn add_plain(&mut self, body: &Code) -> Stub {
         self.align();
-        let at = self.bytes.len() as u32;
+        let at = self.here();
         self.place(body);
         Stub {
             start: at,
             entry: at,
             body: at,
-            words: Vec::new(),
+            words: [None; 2],
             is_leaf: false,
             is_inline: false,
             has_range: false,
@@ -326,7 +331,7 @@ impl Arena {
     }
 
     fn place(&mut self, code: &Code) {
-        let at = self.bytes.len() as u32;
+        let at = self.here();
         self.bytes.extend_from_slice(&code.bytes);
         for (offset, link) in &code.links {
             self.link(at + offset, *link);
@@ -340,8 +345,8 @@ impl Arena {
                 Link::Slot { .. } => (&[0xff, 0x25], 2),
                 _ => (&[0xe9], 1),
             };
-            let place = &mut self.bytes[at as usize..at as usize + opcode.len()];
-            place.copy_from_slice(opcode);
+            let place = (at - self.base()) as usize;
+            self.bytes[place..place + opcode.len()].copy_from_slice(opcode);
             self.link(at + field, to);
         }
     }

@@ -165,7 +165,7 @@ enum RegisterOfStub {
 
 /// A call of a routine and what it needs, where the inline code cannot go on.
 struct Slow {
-    at: usize,
+    at: u32,
 }
 
 impl Arena {
@@ -173,11 +173,9 @@ impl Arena {
     pub(crate) fn add_inline_entry(&mut self, kind: Entry, body: &Code) -> Stub {
         let is_leaf = kind != Entry::Open;
         self.align();
-        let start = self.bytes.len();
+        let start = self.here();
         self.code(&[0; stub::ENTRY as usize]);
-        let slow = Slow {
-            at: self.bytes.len(),
-        };
+        let slow = Slow { at: self.here() };
         let is_free = match kind {
             Entry::LibraryLeaf(gate) => gate.is_free,
             _ => self.free.at_entry,
@@ -189,35 +187,28 @@ impl Arena {
             routine::OPEN
         };
         self.slow(saved, routine);
-        debug_assert_eq!(self.bytes.len() - start, stub::AFTER_OPEN as usize);
+        debug_assert_eq!(self.here() - start, stub::AFTER_OPEN);
         self.code(&[0xe9, 0, 0, 0, 0]);
-        let to_body = self.bytes.len();
-        self.bytes.resize(start + stub::INLINE as usize, 0xcc);
-        let mut words = vec![start];
-        match kind {
-            Entry::Open => {
-                self.save(saved);
-                self.open(saved, &slow, start, &mut words);
-            }
-            Entry::Leaf => {
-                self.save(saved);
-                self.leaf(saved, &slow, &mut words);
-            }
+        let to_body = self.here();
+        let head = self.bytes.len() + (start + stub::INLINE - to_body) as usize;
+        self.bytes.resize(head, 0xcc);
+        self.save(saved);
+        let word = match kind {
+            Entry::Open => self.open(saved, &slow, start),
+            Entry::Leaf => self.leaf(saved, &slow),
             Entry::LibraryLeaf(gate) => {
-                self.save(saved);
                 self.gate(gate);
-                self.leaf(saved, &slow, &mut words);
+                self.leaf(saved, &slow)
             }
-        }
-        let at = self.bytes.len();
-        self.set_displacement(to_body as u32 - 4, at as u64);
+        };
+        let at = self.here();
+        self.set_displacement(to_body - 4, u64::from(at));
         self.body(body);
-        let words = words.into_iter().map(|at| at as u32).collect();
         Stub {
-            start: start as u32,
-            entry: start as u32 + stub::INLINE,
-            body: at as u32,
-            words,
+            start,
+            entry: start + stub::INLINE,
+            body: at,
+            words: [Some(start), Some(word)],
             is_leaf,
             is_inline: true,
             has_range: kind == Entry::Open,
@@ -263,21 +254,24 @@ impl Arena {
         entry
     }
 
-    /// Says in a stub which code is the function's, so that the probe can tell its calls from those of others: if the return
-    /// address stays in its slot.
-    pub(crate) fn set_range(&mut self, of: &Stub, address: u64, length: u64) {
+    /// Says in a stub how long the function is, so that the probe can tell its calls from those of others: if the return address
+    /// stays in its slot.
+    pub(crate) fn set_length(&mut self, of: &Stub, length: u64) {
         if !of.has_range {
             return;
         }
-        let link = Link::Image {
-            address,
-            trailing: 0,
-        };
-        self.link(of.start + stub::RANGE, link);
-        let at = (of.start + stub::LENGTH) as usize;
+        let at = (of.start + stub::LENGTH - self.base()) as usize;
         let length = u32::try_from(length).unwrap_or(0);
         if let Some(field) = self.bytes.get_mut(at..at + 4) {
             field.copy_from_slice(&length.to_le_bytes());
+        }
+    }
+
+    /// And where it begins.
+    pub(crate) fn set_start(&mut self, of: &Stub, address: u64) {
+        if of.has_range {
+            let trailing = 0;
+            self.link(of.start + stub::RANGE, Link::Image { address, trailing });
         }
     }
 
@@ -317,8 +311,8 @@ impl Arena {
 
     /// A tail jump to an own function with inline code: the frame becomes that function's, by two
     /// events (three, where it is a leaf, which ends the frame). Returns where the site jumps to, and
-    /// where the event words of the function's symbol are.
-    pub(crate) fn add_tail_inline(&mut self, moved: &Code, to: &Stub) -> (u32, Vec<u32>) {
+    /// where the event word of the function's symbol is.
+    pub(crate) fn add_tail_inline(&mut self, moved: &Code, to: &Stub) -> (u32, u32) {
         let slow = self.exit_head(3, routine::HAND_OVER);
         self.jump_to(to.entry);
         let entry = self.exit_entry();
@@ -340,7 +334,7 @@ impl Arena {
             back -= 8;
         }
         self.code(&[0x48, 0xc7, 0x40, back as u8]); // movq $symbol,back(%rax)
-        let word = self.bytes.len() as u32;
+        let word = self.here();
         self.code(&[0; 4]);
         back -= 8;
         self.code(&[0x48, 0xc7, 0x40, back as u8]); // movq $TAIL,back(%rax)
@@ -351,19 +345,19 @@ impl Arena {
             self.code(&block::TOP.to_le_bytes());
             self.code(&[block::ENTRY as u8]);
         } else {
-            self.stub_address(to.start as usize, RegisterOfStub::Rax);
+            self.stub_address(to.start, RegisterOfStub::Rax);
             let place = (block::ENTRY_STUB - block::ENTRY) as u8;
             self.code(&[0x49, 0x89, 0x42, place]); // mov %rax,stub-ENTRY(%r10)
         }
         self.clear_busy();
         self.restore(3);
         self.jump_to(to.body);
-        (entry, vec![word])
+        (entry, word)
     }
 
     /// Records a call and leaves its return address where it is. With two registers: the block's
     /// address is loaded again where it is needed, which costs less than to save a third.
-    fn open(&mut self, saved: usize, slow: &Slow, start: usize, words: &mut Vec<usize>) {
+    fn open(&mut self, saved: usize, slow: &Slow, start: u32) -> u32 {
         self.block_or(slow);
         self.set_busy();
         self.room_or(slow);
@@ -383,26 +377,27 @@ impl Arena {
         self.code(&[0x44, 0x8b, 0x1c, 0x24]); // mov (%rsp),%r11d
         self.code(&[0x45, 0x89, 0x5a, 4]); // mov %r11d,4(%r10)
         self.code(&[0x41, 0xc7, 0x02]); // movl $symbol,(%r10)
-        words.push(self.bytes.len());
+        let word = self.here();
         self.code(&[0; 4]);
         self.load_block();
         self.code(&[0x49, 0x83, 0xc2, 8]); // add $8,%r10
         self.code(&[0x4d, 0x89, 0x13]); // mov %r10,(%r11)
         self.clear_busy();
         self.restore(saved);
+        word
     }
 
     /// Goes on only where the slot leads to the target.
     fn gate(&mut self, gate: Gate) {
         self.code(&[0x4c, 0x8b, 0x1d, 0, 0, 0, 0]); // mov slot(%rip),%r11
-        let at = self.bytes.len() as u32 - 4;
+        let at = self.here() - 4;
         let link = Link::Image {
             address: gate.slot,
             trailing: 0,
         };
         self.link(at, link);
         self.code(&[0x4c, 0x3b, 0x1d, 0, 0, 0, 0]); // cmp target(%rip),%r11
-        self.set_displacement(self.bytes.len() as u32 - 4, gate.target);
+        self.reach(self.here() - 4, gate.target);
         if gate.is_free {
             self.code(&[0x0f, 0x85, 0, 0, 0, 0]); // jne through
         } else {
@@ -412,22 +407,23 @@ impl Arena {
             self.land(passes);
             return;
         }
-        self.set_displacement(self.bytes.len() as u32 - 4, u64::from(gate.through));
+        self.reach(self.here() - 4, u64::from(gate.through));
     }
 
     /// Records a call and its return.
-    fn leaf(&mut self, saved: usize, slow: &Slow, words: &mut Vec<usize>) {
+    fn leaf(&mut self, saved: usize, slow: &Slow) -> u32 {
         self.block_or(slow);
         self.set_busy();
         self.frame_fits_below(slow);
         self.room_or(slow);
         self.code(&[0x49, 0xc7, 0x02]); // movq $symbol,(%r10)
-        words.push(self.bytes.len());
+        let word = self.here();
         self.code(&[0; 4]);
         self.code(&[0x49, 0x83, 0xc2, 8]); // add $8,%r10
         self.code(&[0x4d, 0x89, 0x13]); // mov %r10,(%r11)
         self.clear_busy();
         self.restore(saved);
+        word
     }
 
     /// r10 = cursor; the slow way where there is no room for an event.
@@ -442,7 +438,7 @@ impl Arena {
     }
 
     fn body(&mut self, body: &Code) {
-        let at = self.bytes.len() as u32;
+        let at = self.here();
         self.code(&body.bytes);
         for (offset, link) in &body.links {
             self.link(at + offset, *link);
@@ -467,28 +463,26 @@ impl Arena {
             self.code(NOP5);
         }
         self.restore(saved);
-        let next = self.bytes.len() + 6;
-        self.code(&[0xff, 0x15]); // call *[routine]
-        self.code(&((8 * routine) as i32 - next as i32).to_le_bytes());
+        self.code(&[0xff, 0x15, 0, 0, 0, 0]); // call *[routine]
+        self.reach(self.here() - 4, 8 * routine as u64);
     }
 
     /// Where the next exit begins.
     pub(crate) fn next_exit(&self) -> u32 {
-        self.bytes.len().next_multiple_of(8) as u32
+        self.here().next_multiple_of(8)
     }
 
     fn exit_head(&mut self, saved: usize, routine: usize) -> Slow {
-        let size = self.bytes.len().next_multiple_of(8);
-        self.bytes.resize(size, 0xcc);
+        let at = self.exit_entry();
         self.slow(saved, routine);
-        Slow { at: size }
+        Slow { at }
     }
 
     /// Where an exit is entered: behind its slow way.
     fn exit_entry(&mut self) -> u32 {
         let size = self.bytes.len().next_multiple_of(8);
         self.bytes.resize(size, 0xcc);
-        size as u32
+        self.here()
     }
 
     fn then(&mut self, then: Then) {
@@ -503,7 +497,7 @@ impl Arena {
                     Link::Slot { .. } | Link::Shadow { .. } => (&[0xff, 0x25], 2),
                     _ => (&[0xe9], 1),
                 };
-                let at = self.bytes.len() as u32;
+                let at = self.here();
                 self.code(opcode);
                 self.code(&[0; 4]);
                 self.link(at + field, link);
@@ -513,15 +507,14 @@ impl Arena {
 
     fn jump_to(&mut self, offset: u32) {
         self.code(&[0xe9, 0, 0, 0, 0]);
-        let field = self.bytes.len() as u32 - 4;
-        self.set_displacement(field, u64::from(offset));
+        self.reach(self.here() - 4, u64::from(offset));
     }
 
     /// `mov %fs:thread,%r11`
     fn load_block(&mut self) {
         self.code(&[0x64, 0x4c, 0x8b, 0x1c, 0x25]);
         self.fixups.push(Fixup {
-            at: self.bytes.len() as u32,
+            at: self.here(),
             kind: fixup::THREAD_32,
             value: 0,
         });
@@ -579,22 +572,26 @@ impl Arena {
     }
 
     /// `lea stub+PLAIN(%rip),%register`
-    fn stub_address(&mut self, start: usize, register: RegisterOfStub) {
-        let next = self.bytes.len() + 7;
-        let distance = start as i64 + block::PLAIN as i64 - next as i64;
+    fn stub_address(&mut self, start: u32, register: RegisterOfStub) {
+        let address = u64::from(start) + block::PLAIN;
         self.code(match register {
-            RegisterOfStub::Rax => &[0x48, 0x8d, 0x05],
-            RegisterOfStub::R11 => &[0x4c, 0x8d, 0x1d],
+            RegisterOfStub::Rax => &[0x48, 0x8d, 0x05, 0, 0, 0, 0],
+            RegisterOfStub::R11 => &[0x4c, 0x8d, 0x1d, 0, 0, 0, 0],
         });
-        self.code(&(distance as i32).to_le_bytes());
+        let at = self.here() - 4;
+        match register {
+            // Of another function.
+            RegisterOfStub::Rax => self.reach(at, address),
+            RegisterOfStub::R11 => self.set_displacement(at, address),
+        }
     }
 
     fn jump_back(&mut self, condition: If, slow: &Slow) {
-        let distance = slow.at as i64 - (self.bytes.len() + 2) as i64;
+        let distance = i64::from(slow.at) - i64::from(self.here() + 2);
         if let Ok(short) = i8::try_from(distance) {
             self.code(&[0x70 | condition as u8, short as u8]);
         } else {
-            let distance = slow.at as i64 - (self.bytes.len() + 6) as i64;
+            let distance = i64::from(slow.at) - i64::from(self.here() + 6);
             self.code(&[0x0f, 0x80 | condition as u8]);
             self.code(&(distance as i32).to_le_bytes());
         }

@@ -4,33 +4,31 @@ use std::borrow::Cow;
 
 use lockstep_api::mpi::{Function, is_called_by_programs};
 use lockstep_binary::{Image, Import, Kind};
-use lockstep_format::plan::{Role, fixup, function, mechanism, origin, refusal, routine};
+use lockstep_format::plan::{Role, function, mechanism, origin, refusal, routine};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::arena::{Arena, Head, Link, Stub};
+use crate::arena::{Arena, Head, Link};
 use crate::bind::Candidate;
 use crate::capture::capture;
 use crate::choice::Choice;
 use crate::closed::closed;
 use crate::domain::Domain;
-use crate::entry::{JUMP, Window};
 use crate::fault::{Faults, is_named};
 use crate::imports::{Imports, has_own_unwinder};
 use crate::library;
 use crate::names::Names;
-use crate::own::{Way, flag_users, jump_site};
+use crate::own::{Way, flag_users};
 use crate::parallel;
 use crate::part::Found;
-use crate::reach::{Reach, Window as Span};
-use crate::relocate::{Moved, Place};
+use crate::reach::Reach;
+use crate::relocate::Place;
 use crate::scratch::Scratch;
 use crate::sensitive::{self, Sensitive};
+use crate::sheet::{Pages, Sheet, flags_of};
+use crate::stubs::is_moved;
 use crate::survey::{Branch, BranchKind, SlotUse, SlotUseKind, Survey};
-use crate::write::{CallSiteRow, Content, FunctionRow, OriginRow, RefusalRow, SiteBytes, SiteRow};
+use crate::write::{CallSiteRow, Content, FunctionRow, RefusalRow, SiteRow};
 use crate::{Made, Options, PlanFailure, Scope, Unpatched};
-
-/// Longest site.
-const SITE: u64 = 16;
 
 /// Everything about the image that planning asks for.
 pub(crate) struct Subject<'i, 'a> {
@@ -99,8 +97,8 @@ impl<'a> Subject<'_, 'a> {
     /// whoever calls them calls MPI.
     fn callers(&self, calls: &Imports<'_>) -> FxHashSet<Vec<u8>> {
         let to_stub = self.survey.arriving.iter().filter(|branch| {
-            let slot = self.survey.plt.get(&branch.target);
-            slot.is_some_and(|slot| calls.row_of_slot(*slot).is_some())
+            let slot = self.survey.slot_of_stub(branch.target);
+            slot.is_some_and(|slot| calls.row_of_slot(slot).is_some())
         });
         let by_slot = calls.sites.iter();
         let by_slot = by_slot.filter_map(|(slot_use, _)| self.survey.range_of(slot_use.address));
@@ -158,7 +156,9 @@ pub(crate) fn make(
     let is_mpi = |it: &Import<'_>| !it.is_defined && is_called_by_programs(it.name);
     let calls_mpi = may_call_mpi && imports.iter().any(is_mpi);
     if !has_hooks && !scope.own_functions && !calls_mpi {
-        let mut content = Builder::new(0, 0).content(&image, role);
+        let mut plan = Builder::new(0, 0);
+        plan.end();
+        let mut content = plan.content(&image, role);
         content.closed = closed;
         return Ok(Made {
             plan: content.write(),
@@ -202,8 +202,7 @@ pub(crate) fn make(
     let mut room = domain.functions.len();
     let mut plan = loop {
         let plan = making.build(&mut subject, room);
-        let size = plan.arena.bytes.len();
-        if room == 0 || reach.has_place(plan.span(), size) {
+        if room == 0 || reach.has_place(plan.pages.span(), plan.code as usize) {
             break plan;
         }
         room = room / 4 * 3;
@@ -299,7 +298,7 @@ impl<'a> Making<'_, 'a> {
                 plan.add_call_sites(subject, &calls, &rows);
             }
         }
-        plan.arena.align();
+        plan.end();
         plan
     }
 }
@@ -308,14 +307,15 @@ impl<'a> Making<'_, 'a> {
 pub(crate) struct Builder<'a> {
     /// How many of the image's own functions there is room for.
     pub room: usize,
-    pub arena: Arena,
-    pub sites: Vec<SiteRow>,
+    /// Size of the arena.
+    code: u32,
+    pub sheet: Sheet,
+    pub pages: Pages,
     pub functions: Vec<FunctionRow<'a>>,
     pub refusals: Vec<RefusalRow<'a>>,
     /// In their order, some at a time.
     call_sites: Vec<Vec<CallSiteRow>>,
     exports: Vec<(&'a [u8], u32)>,
-    groups: u32,
     /// Counters of calls that are not recorded.
     pub counters: u32,
     /// Such calls, and the stub that counts them.
@@ -329,8 +329,6 @@ pub(crate) struct Builder<'a> {
     tells_of_signals: bool,
     /// All is patched as ever, and records nothing.
     pub is_silent: bool,
-    /// What pieces of the arena stand for, by their place.
-    pub origins: Vec<OriginRow>,
     /// Of a redirection: the function that is called instead.
     other: Option<Other>,
 }
@@ -346,13 +344,13 @@ impl<'a> Builder<'a> {
     pub(crate) fn new(shadow_slots: u32, leaves: u32) -> Self {
         Self {
             room: 0,
-            arena: Arena::new(shadow_slots, leaves),
-            sites: Vec::new(),
+            code: 0,
+            sheet: Sheet::new(Arena::new(shadow_slots, leaves)),
+            pages: Pages::default(),
             functions: Vec::new(),
             refusals: Vec::new(),
             call_sites: Vec::new(),
             exports: Vec::new(),
-            groups: 0,
             counters: 0,
             counted: Vec::new(),
             moved: Vec::new(),
@@ -360,20 +358,16 @@ impl<'a> Builder<'a> {
             faults: Faults::default(),
             tells_of_signals: false,
             is_silent: false,
-            origins: Vec::new(),
             other: None,
         }
     }
 
-    /// Addresses of the image that the arena must reach: lowest and highest.
-    fn span(&self) -> Span {
-        let sites = self.sites.iter().map(|site| site.address as i64);
-        let near = self.arena.fixups.iter();
-        let near = near.filter(|it| it.kind == fixup::RELATIVE_32);
-        // A field's value is less than its target by what follows it.
-        let near = near.map(|it| (it.value as i64).saturating_add(4));
-        let all = || sites.clone().chain(near.clone());
-        (all().min().unwrap_or(0), all().max().unwrap_or(0))
+    /// Ends the arena.
+    fn end(&mut self) {
+        self.sheet.arena.align();
+        self.code = self.sheet.arena.here();
+        self.end_sheet();
+        self.pages.settle();
     }
 
     fn content(self, image: &Image<'a>, role: Role) -> Content<'a> {
@@ -382,15 +376,13 @@ impl<'a> Builder<'a> {
             is_traced: false,
             tells_of_signals: self.tells_of_signals,
             extent: image.extent(),
-            reach: self.span(),
+            reach: self.pages.span(),
             is_fixed: image.kind() == Kind::Fixed,
             build_id: image.build_id(),
-            head: self.arena.head(),
-            origins: self.origins,
+            head: self.sheet.arena.head(),
             closed: Vec::new(),
-            code: self.arena.bytes,
-            fixups: self.arena.fixups,
-            sites: self.sites,
+            code: self.code,
+            pages: self.pages.all,
             functions: self.functions,
             refusals: self.refusals,
             call_sites: self.call_sites,
@@ -411,9 +403,9 @@ impl<'a> Builder<'a> {
         role: Role,
     ) {
         self.is_silent = options.silent;
-        self.arena.is_plain = options.silent;
+        self.sheet.arena.is_plain = options.silent;
         let Some(fault) = &options.fault else { return };
-        self.arena.is_plain |= !fault.records;
+        self.sheet.arena.is_plain |= !fault.records;
         if fault.kind == lockstep_format::fault::Kind::Redirect {
             let mut own = subject.domain.functions.iter();
             let own = own.find(|own| is_named(&own.name, &fault.to));
@@ -456,14 +448,14 @@ impl<'a> Builder<'a> {
             None => return,
             Some(Other::Own { entry }) => Link::Branch { address: entry },
             Some(Other::Import { slot }) => match calls.row_of_slot(slot) {
-                Some(row) => match self.arena.import_entry(row) {
+                Some(row) => match self.sheet.arena.import_entry(row) {
                     Some(offset) => Link::Arena { offset },
                     None => Link::Slot { address: slot },
                 },
                 None => Link::Slot { address: slot },
             },
         };
-        self.arena.lead_elsewhere(to);
+        self.sheet.arena.lead_elsewhere(to);
     }
 
     pub(crate) fn refuse(&mut self, address: u64, name: Cow<'a, [u8]>, reason: String) {
@@ -475,58 +467,6 @@ impl<'a> Builder<'a> {
             counter: None,
             more: true,
         });
-    }
-
-    /// A function's stub, where it is entered by way of the routine `before`, and the group of sites
-    /// that leads there.
-    pub(crate) fn patch_entry(
-        &mut self,
-        subject: &Subject<'_, '_>,
-        window: &Window,
-        moved: &Moved,
-        head: Head,
-        before: Option<usize>,
-    ) -> (Stub, u32, u32) {
-        let start = self.arena.next_stub();
-        let stub = self.arena.add_stub(head, &moved.code);
-        self.copied(start, stub.body, moved, window.end, flags_of(head));
-        let entry = match before {
-            Some(routine) => {
-                let start = self.arena.next_stub();
-                self.stands_for(start, Some(window.start), 0);
-                let body = Arena::leading_to(stub.entry);
-                self.arena.add_stub(Head::Before { routine }, &body).entry
-            }
-            None => stub.entry,
-        };
-        let group = self.next_group();
-        self.sites
-            .extend(entry_site(subject.image, window, entry, group));
-        for branch in &window.redirected {
-            let offset = moved.offset_of(window.copy_of(branch.target));
-            let target = stub.body + offset.unwrap_or(0);
-            self.sites
-                .extend(branch_site(subject.image, branch, target, group));
-        }
-        for jump in &window.lengthened {
-            let offset = moved.offset_of(window.copy_of(jump.target));
-            let target = stub.body + offset.unwrap_or(0);
-            let old = subject.image.bytes_at(jump.from, JUMP);
-            let site = old.map(|old| jump_site(jump.from, old.into(), target, group));
-            self.sites.extend(site);
-        }
-        (stub, entry, group)
-    }
-
-    pub(crate) fn next_group(&mut self) -> u32 {
-        self.groups += 1;
-        self.groups - 1
-    }
-
-    /// Whether the instruction at `address` was moved into a stub.
-    pub(crate) fn is_moved(&self, address: u64) -> bool {
-        let after = self.moved.partition_point(|(start, _)| *start <= address);
-        after > 0 && address < self.moved[after - 1].1
     }
 
     fn add_imports(&mut self, subject: &Subject<'_, 'a>, calls: &Imports<'a>) {
@@ -545,10 +485,11 @@ impl<'a> Builder<'a> {
             };
             let fault = self.faults.of_import(row.name, row.mechanism);
             let refused = self.faults.refused(row.name, row.mechanism);
-            let is_ordinary = fault.is_none() && refused.is_none() && !self.arena.is_plain;
-            let start = self.arena.next_stub();
+            let is_ordinary = fault.is_none() && refused.is_none() && !self.sheet.arena.is_plain;
+            let start = self.sheet.arena.next_stub();
             if row.may_be_leaf && is_ordinary {
-                self.stands_for(start, Some(slot), origin::SLOT | origin::THROUGH);
+                self.sheet
+                    .stands_for(start, Some(slot), origin::SLOT | origin::THROUGH);
                 let candidate = Candidate {
                     slot,
                     name: row.name,
@@ -557,12 +498,12 @@ impl<'a> Builder<'a> {
                     extent: subject.image.extent(),
                     is_free: free[index],
                 };
-                let stubs = self.arena.add_candidate(&candidate);
+                let stubs = self.sheet.arena.add_candidate(&candidate);
                 let second = first + (calls.rows.len() + leaves.len()) as u32;
-                self.arena.set_symbol(&stubs.through, symbol);
-                self.arena.set_symbol(&stubs.bind, symbol);
-                self.arena.set_symbol(&stubs.leaf, second);
-                self.arena.set_shadow_slot(index as u32, &stubs.bind);
+                self.sheet.arena.set_symbol(&stubs.through, symbol);
+                self.sheet.arena.set_symbol(&stubs.bind, symbol);
+                self.sheet.arena.set_symbol(&stubs.leaf, second);
+                self.sheet.arena.set_shadow_slot(index as u32, &stubs.bind);
                 leaves.push(FunctionRow {
                     mechanism: mechanism::LEAF,
                     ..function.clone()
@@ -571,7 +512,7 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let mut body = Arena::import_body(slot);
-            let is_plain = self.arena.is_plain;
+            let is_plain = self.sheet.arena.is_plain;
             let capture = Function::of(row.name).and_then(|it| capture(&it));
             let head = match row.mechanism {
                 mechanism::CALL_THROUGH if is_plain => Head::ThroughSlot { slot },
@@ -590,24 +531,26 @@ impl<'a> Builder<'a> {
                     routine: library::routine(other),
                 },
             };
-            self.arena.fault = fault;
+            self.sheet.arena.fault = fault;
             if let Some(reason) = refused {
                 self.refuse(slot, row.name.into(), reason);
             }
-            self.stands_for(start, Some(slot), origin::SLOT | flags_of(head));
-            let stub = self.arena.add_import(head, &body);
-            self.arena.set_symbol(&stub, symbol);
-            self.arena.set_shadow_slot(index as u32, &stub);
+            self.sheet
+                .stands_for(start, Some(slot), origin::SLOT | flags_of(head));
+            let stub = self.sheet.arena.add_import(head, &body);
+            self.sheet.arena.set_symbol(&stub, symbol);
+            self.sheet.arena.set_shadow_slot(index as u32, &stub);
             self.functions.push(function);
         }
         self.functions.extend(leaves);
         for (slot_use, row) in &calls.sites {
-            if self.is_moved(slot_use.address) {
+            if is_moved(&self.moved, slot_use.address) {
                 continue;
             }
-            let group = self.next_group();
-            let target = self.arena.shadow_slot(*row) as u32;
-            self.sites
+            let group = self.sheet.next_group();
+            let target = self.sheet.arena.shadow_slot(*row) as u32;
+            self.sheet
+                .sites
                 .extend(slot_site(subject.image, slot_use, target, group));
         }
         for missed in &calls.missed {
@@ -633,8 +576,8 @@ impl<'a> Builder<'a> {
         let import = |slot: u64| calls.row_of_slot(slot).map(|row| own + row);
         // What the image defines itself it may call by a slot all the same.
         let entered = |target: u64| {
-            let slot = survey.plt.get(&target);
-            let defined = slot.and_then(|slot| subject.defined.get(slot));
+            let slot = survey.slot_of_stub(target);
+            let defined = slot.and_then(|slot| subject.defined.get(&slot));
             let range = survey.range_starting_at(*defined.unwrap_or(&target))?;
             let owner = subject.domain.owner.get(range).copied().flatten()?;
             let is_entry = subject.domain.functions[owner as usize].range == range;
@@ -654,7 +597,7 @@ impl<'a> Builder<'a> {
                         let range = survey.range_starting_at(branch.target)?;
                         row_of_range(range)
                     })
-                    .or_else(|| survey.plt.get(&branch.target).copied().and_then(import))
+                    .or_else(|| survey.slot_of_stub(branch.target).and_then(import))
                     .unwrap_or(u32::MAX),
                 // To its own beginning it loops.
                 BranchKind::Jump | BranchKind::Conditional => own.filter(|it| *it != caller)?,
@@ -750,7 +693,7 @@ impl<'a> Builder<'a> {
             match subject.entry(range, |_| None, &[], 0) {
                 Ok((window, moved)) => {
                     let head = Head::Before { routine: hooked };
-                    self.patch_entry(subject, &window, &moved, head, None);
+                    self.sheet.patch_entry(subject, &window, &moved, head, None);
                     self.tells_of_signals |= hooked == routine::SIGNALS;
                     let reason = "the recorder watches its entry";
                     subject.vetoed.entry(range).or_insert(reason);
@@ -759,51 +702,6 @@ impl<'a> Builder<'a> {
             }
         }
     }
-}
-
-/// What the rows of a stub say beside where it comes from.
-pub(crate) fn flags_of(head: Head) -> u32 {
-    match head {
-        Head::Through
-        | Head::ThroughSlot { .. }
-        | Head::ThroughArguments
-        | Head::ThroughTimed { .. } => origin::THROUGH,
-        Head::Before { .. } | Head::Open | Head::Leaf => 0,
-    }
-}
-
-/// `jmp stub` at the window's start; what else was moved is checked and left as it is.
-fn entry_site(image: &Image<'_>, window: &Window, stub: u32, group: u32) -> Option<SiteRow> {
-    let length = (window.end - window.start).clamp(JUMP, SITE);
-    let old = SiteBytes::from(image.bytes_at(window.start, length)?);
-    let mut new = old;
-    new[..JUMP as usize].copy_from_slice(&[0xe9, 0, 0, 0, 0]);
-    Some(SiteRow {
-        address: window.start,
-        field: 1,
-        target: stub,
-        group,
-        old,
-        new,
-    })
-}
-
-/// A branch with another target.
-pub(crate) fn branch_site(
-    image: &Image<'_>,
-    branch: &Branch,
-    target: u32,
-    group: u32,
-) -> Option<SiteRow> {
-    let old = image.bytes_at(branch.from, u64::from(branch.length))?;
-    Some(SiteRow {
-        address: branch.from,
-        field: u32::from(branch.field),
-        target,
-        group,
-        old: old.into(),
-        new: old.into(),
-    })
 }
 
 /// A call or jump through a slot, with another slot.

@@ -11,8 +11,8 @@
 
 use lockstep_format::plan::origin;
 
-use crate::make::Builder;
 use crate::relocate::Moved;
+use crate::sheet::Sheet;
 use crate::write::OriginRow;
 
 /// A stretch of a copy that is laid out as in the image.
@@ -72,7 +72,7 @@ fn runs(moved: &Moved, end: u64) -> Vec<Run> {
     runs
 }
 
-impl Builder<'_> {
+impl Sheet {
     /// A piece that begins at `start`, whose copy, of instructions up to `end`, begins at `body`.
     pub(crate) fn copied(&mut self, start: u32, body: u32, moved: &Moved, end: u64, flags: u32) {
         let mut runs = runs(moved, end);
@@ -142,7 +142,7 @@ impl Builder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::Code;
+    use crate::arena::{Arena, Code};
 
     #[test]
     fn the_slow_way_of_an_exit_stands_for_the_way_out() {
@@ -158,7 +158,7 @@ mod tests {
                 offsets: offsets.clone(),
                 exits: Vec::new(),
             };
-            let mut plan = Builder::new(0, 0);
+            let mut plan = Sheet::new(Arena::new(0, 0));
             plan.copied(64, 96, &moved, end, origin::EXIT);
             let told = |row: &OriginRow| (row.at, row.address, row.length);
             let told: Vec<_> = plan.origins.iter().map(told).collect();

@@ -1,25 +1,19 @@
-//! The image's own functions: which mechanism records each, and its code and sites.
+//! The image's own functions: which mechanism records each.
 
-use lockstep_format::plan::{fixup, function, mechanism, origin, site};
+use lockstep_format::plan::mechanism;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::Unpatched;
-use crate::arena::{Arena, Code, Head, Link, Stub};
 use crate::domain::{Domain, Function};
 use crate::entry::{JUMP, Window, callers};
 use crate::exits::{Exit, Exits, Help, Unpatchable, Write};
 use crate::flow::Leaving;
-use crate::imports::Imports;
-use crate::inline::Then;
 use crate::leaf::is_leaf;
 use crate::library;
-use crate::make::{Builder, Subject, branch_site, flags_of};
-use crate::padding::Padding;
+use crate::make::Subject;
+use crate::padding::{Near, Padding};
 use crate::parallel;
 use crate::relocate::{Moved, relocate_before};
-use crate::scratch::Free;
 use crate::survey::{Branch, Survey};
-use crate::write::{FunctionRow, SiteBytes, SiteRow};
 
 /// An entry window is made larger to hold a return up to here, where that return cannot be patched
 /// otherwise.
@@ -37,24 +31,24 @@ pub(crate) enum Way {
 }
 
 /// What is done to a function.
-struct Decision {
-    way: Way,
-    mechanism: u32,
+pub(crate) struct Decision {
+    pub way: Way,
+    pub mechanism: u32,
     /// Of patched returns: every way out, with what moves there.
-    exits: Vec<(Exit, Moved)>,
+    pub exits: Vec<(Exit, Moved)>,
     /// Why its returns are not patched.
-    unpatchable: Option<Unpatchable>,
+    pub unpatchable: Option<Unpatchable>,
 }
 
 /// What became of a function.
-enum Verdict {
+pub(crate) enum Verdict {
     Record(Box<Decision>),
     Refuse(String),
     Unwanted,
 }
 
 impl Verdict {
-    fn decision(&self) -> Option<&Decision> {
+    pub(crate) fn decision(&self) -> Option<&Decision> {
         match self {
             Self::Record(decision) => Some(decision),
             _ => None,
@@ -62,33 +56,17 @@ impl Verdict {
     }
 }
 
-/// A tail jump whose code waits for the stubs of all functions.
-struct Tail<'v> {
-    exit: &'v Exit,
-    moved: &'v Moved,
-    group: u32,
-    /// The field in the function's own body that leads there.
-    from_body: Option<u32>,
-}
-
-/// A function's stub, as tail jumps find it.
-struct Target {
-    stub: Stub,
-    /// Where it is entered, a routine before it included.
-    entry: u32,
-}
-
 /// Decides for every function.
-struct Decide<'s, 'i, 'a, S> {
-    subject: &'s Subject<'i, 'a>,
-    shadow: S,
+pub(crate) struct Decide<'s, 'i, 'a, S> {
+    pub subject: &'s Subject<'i, 'a>,
+    pub shadow: S,
     /// Functions that a fault is put into, by index.
-    faulted: Vec<bool>,
+    pub faulted: Vec<bool>,
     /// Nothing is recorded: ways out are left alone.
-    only_faults: bool,
-    own_unwinder: bool,
+    pub only_faults: bool,
+    pub own_unwinder: bool,
     /// How many functions there is room for.
-    room: usize,
+    pub room: usize,
 }
 
 impl<S: Fn(u64) -> Option<u64> + Sync> Decide<'_, '_, '_, S> {
@@ -307,13 +285,11 @@ pub(crate) fn flag_users(
 }
 
 /// What is decided of every function of the domain.
-fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
+pub(crate) fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
     decide: &Decide<'_, '_, '_, S>,
     wants: impl Fn(&[u8]) -> bool,
 ) -> Vec<Verdict> {
-    let subject = decide.subject;
-    let (survey, domain) = (subject.survey, subject.domain);
-    let functions = &domain.functions;
+    let functions = &decide.subject.domain.functions;
     let wanted: Vec<bool> = functions.iter().map(|own| wants(&own.name)).collect();
     let mut verdicts: Vec<Verdict> = parallel::each(functions.len(), |index| {
         if !wanted[index] {
@@ -324,41 +300,69 @@ fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
             Err(reason) => Verdict::Refuse(reason),
         }
     });
-    refuse_conflicts(domain, &mut verdicts);
-    // Padding goes first to the functions that it belongs to, then to their neighbours.
-    let mut claimed = Vec::new();
-    for (index, verdict) in verdicts.iter().enumerate() {
-        let Some(decision) = verdict.decision() else {
-            continue;
-        };
+    refuse_conflicts(decide.subject.domain, &mut verdicts);
+    help_with_padding(decide, &mut verdicts);
+    keep_open_beyond_gaps(decide, &mut verdicts);
+    verdicts
+}
+
+/// What `look` finds in each function that is recorded, by index.
+fn of_recorded<'v, T: Send, I: IntoIterator<Item = T>>(
+    verdicts: &'v [Verdict],
+    look: impl Fn(usize, &'v Decision) -> I + Sync,
+) -> Vec<T> {
+    let pieces = parallel::by_pieces(verdicts.len(), |piece| {
+        let recorded = piece.filter_map(|index| Some((index, verdicts[index].decision()?)));
+        let found = recorded.flat_map(|(index, decision)| look(index, decision));
+        found.collect::<Vec<T>>()
+    });
+    pieces.into_iter().flatten().collect()
+}
+
+/// Patches returns with the help of padding. It goes first to the functions that it belongs to, then to their neighbours.
+fn help_with_padding<S: Fn(u64) -> Option<u64> + Sync>(
+    decide: &Decide<'_, '_, '_, S>,
+    verdicts: &mut [Verdict],
+) {
+    let (survey, domain) = (decide.subject.survey, decide.subject.domain);
+    let helped = of_recorded(verdicts, |index, decision| {
+        let help = decision.unpatchable.as_ref().and_then(|why| why.help);
+        (help == Some(Help::Padding)).then_some(index)
+    });
+    if helped.is_empty() {
+        return;
+    }
+    let ways = |index: usize| {
+        let ranges = domain.ranges_of(index as u32);
+        ranges.flat_map(|range| survey.ways_out_of(range))
+    };
+    let near = Near::new(
+        helped
+            .iter()
+            .flat_map(|index| ways(*index))
+            .map(|way| way.at),
+    );
+    let claimed = of_recorded(verdicts, |index, decision| {
+        let mut claimed = Vec::new();
         if let Way::Entry(window, _) = &decision.way {
             claimed.push((window.start, window.overwritten_end()));
-            let range = domain.functions[index].range;
-            claimed.extend(window.elsewhere(range));
+            claimed.extend(window.elsewhere(domain.functions[index].range));
         }
-        claimed.extend(
-            decision
-                .exits
-                .iter()
-                .map(|(exit, _)| (exit.start, exit.end())),
-        );
+        let exits = decision.exits.iter().map(|(exit, _)| exit);
+        claimed.extend(exits.map(|exit| (exit.start, exit.end())));
         // Their next attempt begins with the padding behind their own returns.
         if decision.unpatchable.is_some() {
-            let ways = domain
-                .ranges_of(index as u32)
-                .flat_map(|range| survey.ways_out_of(range));
-            claimed.extend(ways.map(|way| (way.at, way.at + JUMP)));
+            claimed.extend(ways(index).map(|way| (way.at, way.at + JUMP)));
         }
-    }
-    let mut padding = Padding::new(subject.image, survey, &mut claimed);
-    for (index, own) in domain.functions.iter().enumerate() {
+        claimed.retain(|claim| near.has(*claim));
+        claimed
+    });
+    let mut padding = Padding::new(decide.subject.image, survey, claimed, &near);
+    for index in helped {
         let Verdict::Record(decision) = &mut verdicts[index] else {
             continue;
         };
-        let help = decision.unpatchable.as_ref().and_then(|why| why.help);
-        if help != Some(Help::Padding) {
-            continue;
-        }
+        let own = &domain.functions[index];
         let found = decide.with_exits(index as u32, own, &mut decision.way, Some(&mut padding));
         match found {
             Ok(exits) => {
@@ -368,36 +372,40 @@ fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
             Err(why) => decision.unpatchable = Some(why),
         }
     }
-    keep_open_beyond_gaps(decide, &mut verdicts);
-    verdicts
 }
 
 /// A jump from another function into a function's first bytes is led elsewhere where it stands: it must
 /// not move, nor may what follows it be written twice. What does is rare enough to be refused.
 fn refuse_conflicts(domain: &Domain<'_>, verdicts: &mut [Verdict]) {
-    let mut elsewhere: Vec<(u64, u64, usize)> = Vec::new();
-    for (index, (own, verdict)) in domain.functions.iter().zip(&*verdicts).enumerate() {
-        if let Some(Way::Entry(window, _)) = verdict.decision().map(|decision| &decision.way) {
-            let pieces = window.elsewhere(own.range);
-            elsewhere.extend(pieces.map(|(start, end)| (start, end, index)));
-        }
+    let mut elsewhere = of_recorded(verdicts, |index, decision| {
+        let window = match &decision.way {
+            Way::Entry(window, _) => Some(window),
+            Way::Callers(_) => None,
+        };
+        let pieces = window.map(|it| it.elsewhere(domain.functions[index].range));
+        let pieces = pieces.into_iter().flatten();
+        pieces.map(move |(start, end)| (start, end, index))
+    });
+    if elsewhere.is_empty() {
+        return;
     }
     elsewhere.sort_unstable();
-    let mut refused = Vec::new();
-    let mut take = |start: u64, end: u64| {
+    let hit = |start: u64, end: u64| {
         // No piece is longer than a site.
         let first = elsewhere.partition_point(|piece| piece.0 + SITE <= start);
-        let pieces = elsewhere[first..].iter().take_while(|it| it.0 < end);
-        refused.extend(pieces.filter(|it| it.1 > start).map(|it| it.2));
+        let pieces = elsewhere[first..].iter().take_while(move |it| it.0 < end);
+        pieces.filter(move |it| it.1 > start).map(|it| it.2)
     };
-    for decision in verdicts.iter().filter_map(Verdict::decision) {
+    let refused = of_recorded(verdicts, |_, decision| {
+        let mut refused = Vec::new();
         if let Way::Entry(window, _) = &decision.way {
-            take(window.start, window.end.max(window.overwritten_end()));
+            refused.extend(hit(window.start, window.end.max(window.overwritten_end())));
         }
         let exits = decision.exits.iter().map(|(exit, _)| exit);
         let exits = exits.filter(|exit| exit.write != Write::Entry);
-        exits.for_each(|exit| take(exit.start, exit.end()));
-    }
+        refused.extend(exits.flat_map(|exit| hit(exit.start, exit.end())));
+        refused
+    });
     for index in refused {
         let why = "a branch of another function leads into its first bytes, and moves itself";
         verdicts[index] = Verdict::Refuse(why.into());
@@ -414,349 +422,23 @@ fn keep_open_beyond_gaps<S: Fn(u64) -> Option<u64> + Sync>(
         return;
     }
     let (survey, domain) = (decide.subject.survey, decide.subject.domain);
-    let recorded: Vec<bool> = verdicts.iter().map(|v| v.decision().is_some()).collect();
     let is_gap = |exit: &Exit| match exit.way.leaving {
         Leaving::Jump { target } | Leaving::Conditional { target } => domain
             .function_at(survey, target)
-            .is_some_and(|to| !recorded[to as usize]),
+            .is_some_and(|to| verdicts[to as usize].decision().is_none()),
         _ => false,
     };
-    for (own, verdict) in domain.functions.iter().zip(verdicts) {
-        let Verdict::Record(decision) = verdict else {
-            continue;
-        };
-        if decision.exits.iter().any(|(exit, _)| is_gap(exit))
-            && let Ok(way) = decide.way(own.range, &[], 0)
+    let before_gaps = of_recorded(verdicts, |index, decision| {
+        let mut exits = decision.exits.iter();
+        exits.any(|(exit, _)| is_gap(exit)).then_some(index)
+    });
+    for index in before_gaps {
+        let range = domain.functions[index].range;
+        if let Verdict::Record(decision) = &mut verdicts[index]
+            && let Ok(way) = decide.way(range, &[], 0)
         {
             let why = "it hands over to a function that is not recorded".to_owned();
             **decision = decide.by_hook(way, Some(why.into()));
         }
-    }
-}
-
-impl<'a> Builder<'a> {
-    /// The image's own functions. Returns the row of each function of the domain.
-    pub(crate) fn add_own(
-        &mut self,
-        subject: &Subject<'_, 'a>,
-        calls: &Imports<'a>,
-        own_unwinder: bool,
-        wants: impl Fn(&[u8]) -> bool,
-    ) -> Vec<Option<u32>> {
-        let shadow = |address: u64| {
-            let row = calls.row_of_instruction(address)?;
-            Some(self.arena.shadow_slot(row))
-        };
-        let (domain, faults) = (subject.domain, &self.faults);
-        let decide = Decide {
-            subject,
-            shadow,
-            faulted: domain
-                .functions
-                .iter()
-                .map(|own| faults.is_at(&own.name))
-                .collect(),
-            only_faults: self.arena.is_plain && !self.is_silent,
-            own_unwinder,
-            room: self.room,
-        };
-        let verdicts = verdicts(&decide, wants);
-        let functions = &subject.domain.functions;
-        for (own, verdict) in functions.iter().zip(&verdicts) {
-            if let Verdict::Refuse(reason) = verdict {
-                let address = subject.survey.ranges[own.range].address;
-                self.refuse(address, own.name.clone(), reason.clone());
-                // Counting changes the flags before the call.
-                if !subject.survey.bodies[own.range].traits.reads_flags {
-                    self.count_calls(subject, own.range);
-                }
-            }
-        }
-        for decision in verdicts.iter().filter_map(Verdict::decision) {
-            if let Way::Entry(window, _) = &decision.way {
-                self.moved.push((window.start, window.end));
-            }
-            let sites = decision.exits.iter().map(|(exit, _)| exit);
-            let sites = sites.filter(|exit| exit.write != Write::Entry);
-            self.moved
-                .extend(sites.map(|exit| (exit.start, exit.way.end())));
-        }
-        self.moved.sort_unstable();
-        self.lead_counted(subject);
-        // Those that callers are led to first: moved code may call them.
-        let mut stubs: Vec<Option<Target>> = verdicts.iter().map(|_| None).collect();
-        let mut tails = Vec::new();
-        for by_entry in [false, true] {
-            for (index, verdict) in verdicts.iter().enumerate() {
-                let Some(decision) = verdict.decision() else {
-                    continue;
-                };
-                if matches!(decision.way, Way::Entry(..)) == by_entry {
-                    let range = functions[index].range;
-                    self.arena.fault = self.faults.of(&functions[index].name);
-                    self.arena.free = subject.scratch.free(range);
-                    stubs[index] = Some(self.add_function(subject, range, decision, &mut tails));
-                }
-            }
-        }
-        self.arena.free = Free::default();
-        let mut rows = vec![None; verdicts.len()];
-        for (index, own) in functions.iter().enumerate() {
-            let (Some(target), Some(decision)) = (&stubs[index], verdicts[index].decision()) else {
-                continue;
-            };
-            let range = subject.survey.ranges[own.range];
-            let symbol = self.functions.len() as u32;
-            self.arena.set_symbol(&target.stub, symbol);
-            self.arena
-                .set_range(&target.stub, range.address, range.size);
-            rows[index] = Some(symbol);
-            self.functions.push(FunctionRow {
-                address: range.address,
-                length: range.size,
-                name: own.name.clone(),
-                origin: function::OWN,
-                mechanism: decision.mechanism,
-            });
-            if let Some(unpatchable) = &decision.unpatchable {
-                self.unpatched.push(Unpatched {
-                    row: symbol,
-                    reason: unpatchable.reason.clone(),
-                });
-            }
-        }
-        self.add_tails(subject, calls, &tails, &stubs, &rows);
-        rows
-    }
-
-    /// A function's stub, its exits that return, and the group of its sites.
-    fn add_function<'v>(
-        &mut self,
-        subject: &Subject<'_, '_>,
-        range: usize,
-        decision: &'v Decision,
-        tails: &mut Vec<Tail<'v>>,
-    ) -> Target {
-        let head = match decision.mechanism {
-            mechanism::CALL_THROUGH => Head::Through,
-            mechanism::PATCHED_RETURNS => Head::Open,
-            mechanism::LEAF => Head::Leaf,
-            other => Head::Before {
-                routine: library::routine(other),
-            },
-        };
-        let (stub, entry, group, from_body) = match &decision.way {
-            Way::Entry(window, moved) => {
-                let before = subject.watched.get(&range).copied();
-                let (stub, entry, group) = self.patch_entry(subject, window, moved, head, before);
-                (stub, entry, group, moved.exits.as_slice())
-            }
-            Way::Callers(callers) => {
-                let address = subject.survey.ranges[range].address;
-                let start = self.arena.next_stub();
-                self.stands_for(start, Some(address), flags_of(head));
-                let stub = self.arena.add_stub(head, &Arena::whole_body(address));
-                let (entry, group) = (stub.entry, self.next_group());
-                self.arena.stubs.insert(address, entry);
-                for branch in callers {
-                    // Those that were moved go there already.
-                    if !self.is_moved(branch.from) {
-                        self.sites
-                            .extend(branch_site(subject.image, branch, entry, group));
-                    }
-                }
-                (stub, entry, group, &[][..])
-            }
-        };
-        let mut in_entry = 0;
-        for (exit, moved) in &decision.exits {
-            let field = if exit.write == Write::Entry {
-                let field = from_body.iter().find(|(_, index)| *index == in_entry);
-                in_entry += 1;
-                field.map(|(at, _)| stub.body + at)
-            } else {
-                None
-            };
-            match exit.way.leaving {
-                Leaving::Return { pops } => {
-                    let start = self.arena.next_exit();
-                    let at = self.arena.add_return(&moved.code, Then::Return { pops });
-                    self.copied(start, at, moved, exit.way.at, origin::EXIT);
-                    self.lead_out(subject, exit, moved, at, group, field);
-                }
-                _ => tails.push(Tail {
-                    exit,
-                    moved,
-                    group,
-                    from_body: field,
-                }),
-            }
-        }
-        Target { stub, entry }
-    }
-
-    /// The tail jumps, when all stubs are known.
-    fn add_tails(
-        &mut self,
-        subject: &Subject<'_, 'a>,
-        calls: &Imports<'a>,
-        tails: &[Tail<'_>],
-        stubs: &[Option<Target>],
-        rows: &[Option<u32>],
-    ) {
-        let survey = subject.survey;
-        // Whoever applies the plan may lead a shadow slot past the recording.
-        let import = |builder: &Self, slot: u64| {
-            let row = calls.row_of_slot(slot)?;
-            let offset = builder.arena.shadow_slot(row);
-            Some(Link::Shadow { offset })
-        };
-        for tail in tails {
-            let code: &Code = &tail.moved.code;
-            let (target, slot) = match tail.exit.way.leaving {
-                Leaving::Slot { slot } => (0, Some(slot)),
-                Leaving::Jump { target } | Leaving::Conditional { target } => {
-                    (target, survey.plt.get(&target).copied())
-                }
-                Leaving::Return { .. } | Leaving::Computed(_) | Leaving::Odd => continue,
-            };
-            // A slot of a function that the image defines itself leads there, or to what takes its
-            // place.
-            let defined = slot.and_then(|slot| subject.defined.get(&slot).copied());
-            let own = subject
-                .domain
-                .function_at(survey, defined.unwrap_or(target));
-            let row = own.and_then(|own| rows[own as usize]);
-            let to = own.and_then(|own| stubs[own as usize].as_ref());
-            let by_slot = |slot: u64| Link::Slot { address: slot };
-            let start = self.arena.next_exit();
-            let at = match (to.zip(row), slot) {
-                (_, Some(slot)) if calls.row_of_slot(slot).is_some() => {
-                    let to = import(self, slot).unwrap_or(by_slot(slot));
-                    self.arena.add_hand_over(code, to)
-                }
-                (Some(_), Some(slot)) => self.arena.add_hand_over(code, by_slot(slot)),
-                (None, Some(slot)) => self.arena.add_return(code, Then::Jump(by_slot(slot))),
-                (Some((to, row)), None) => {
-                    if to.stub.is_inline && to.entry == to.stub.entry {
-                        let (at, words) = self.arena.add_tail_inline(code, &to.stub);
-                        self.arena.set_words(&words, fixup::SYMBOL_32, row);
-                        at
-                    } else {
-                        let offset = u64::from(to.entry);
-                        self.arena.add_hand_over(code, Link::Arena { offset })
-                    }
-                }
-                (None, None) => {
-                    let to = Link::Branch { address: target };
-                    self.arena.add_return(code, Then::Jump(to))
-                }
-            };
-            self.copied(start, at, tail.moved, tail.exit.way.at, origin::EXIT);
-            self.lead_out(
-                subject,
-                tail.exit,
-                tail.moved,
-                at,
-                tail.group,
-                tail.from_body,
-            );
-        }
-    }
-
-    /// Leads a way out to its exit at `at` in the arena.
-    fn lead_out(
-        &mut self,
-        subject: &Subject<'_, '_>,
-        exit: &Exit,
-        moved: &Moved,
-        at: u32,
-        group: u32,
-        from_body: Option<u32>,
-    ) {
-        let image = subject.image;
-        let way = &exit.way;
-        let size = (exit.end() - exit.start).min(SITE);
-        let old = |address: u64, size: u64| image.bytes_at(address, size).map(SiteBytes::from);
-        let short = |from: u64, to: u64| (to as i64 - from as i64) as u8;
-        match exit.write {
-            Write::Entry => {
-                if let Some(field) = from_body {
-                    self.arena.set_displacement(field, u64::from(at));
-                }
-            }
-            Write::Displacement => {
-                self.sites
-                    .extend(old(way.at, u64::from(way.length)).map(|old| SiteRow {
-                        address: way.at,
-                        field: u32::from(way.field),
-                        target: at,
-                        group,
-                        new: old,
-                        old,
-                    }));
-            }
-            Write::Jump => self
-                .sites
-                .extend(old(exit.start, size).map(|old| jump_site(exit.start, old, at, group))),
-            Write::Short { padding } => {
-                self.sites.extend(old(exit.start, size).map(|old| {
-                    let mut new = old;
-                    new[..2].copy_from_slice(&[0xeb, short(exit.start + 2, padding)]);
-                    SiteRow {
-                        address: exit.start,
-                        field: site::NO_FIELD,
-                        target: at,
-                        group,
-                        old,
-                        new,
-                    }
-                }));
-                self.sites
-                    .extend(old(padding, JUMP).map(|old| jump_site(padding, old, at, group)));
-            }
-            Write::ShortDisplacement { padding } => {
-                self.sites
-                    .extend(old(way.at, u64::from(way.length)).map(|old| {
-                        let mut new = old;
-                        if let Some(last) = new.last_mut() {
-                            *last = short(way.end(), padding);
-                        }
-                        SiteRow {
-                            address: way.at,
-                            field: site::NO_FIELD,
-                            target: at,
-                            group,
-                            old,
-                            new,
-                        }
-                    }));
-                self.sites
-                    .extend(old(padding, JUMP).map(|old| jump_site(padding, old, at, group)));
-            }
-        }
-        for branch in &exit.redirected {
-            let offset = if branch.target == way.at {
-                Some(moved.code.bytes.len() as u32)
-            } else {
-                moved.offset_of(branch.target)
-            };
-            let target = at + offset.unwrap_or(0);
-            self.sites.extend(branch_site(image, branch, target, group));
-        }
-    }
-}
-
-/// `jmp` to the arena; what else is checked stays as it is.
-pub(crate) fn jump_site(address: u64, old: SiteBytes, target: u32, group: u32) -> SiteRow {
-    let mut new = old;
-    new[..JUMP as usize].copy_from_slice(&[0xe9, 0, 0, 0, 0]);
-    SiteRow {
-        address,
-        field: 1,
-        target,
-        group,
-        old,
-        new,
     }
 }

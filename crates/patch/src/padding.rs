@@ -40,6 +40,37 @@ pub(crate) fn behind(image: &Image<'_>, survey: &Survey<'_>, from: u64, most: u6
     end.saturating_sub(from)
 }
 
+/// Where room is looked for: the surroundings of some places.
+pub(crate) struct Near {
+    /// Start and end, by address, none of them touching.
+    spans: Vec<(u64, u64)>,
+}
+
+impl Near {
+    /// More than a short jump reaches, from wherever in a window it stands.
+    const REACH: u64 = 512;
+
+    pub(crate) fn new(places: impl Iterator<Item = u64>) -> Self {
+        let mut places: Vec<u64> = places.collect();
+        places.sort_unstable();
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        for place in places {
+            let (start, end) = (place.saturating_sub(Self::REACH), place + Self::REACH);
+            match spans.last_mut().filter(|last| start <= last.1) {
+                Some(last) => last.1 = end,
+                None => spans.push((start, end)),
+            }
+        }
+        Self { spans }
+    }
+
+    /// Whether anything of `start..end` is near.
+    pub(crate) fn has(&self, (start, end): (u64, u64)) -> bool {
+        let after = self.spans.partition_point(|span| span.1 <= start);
+        self.spans.get(after).is_some_and(|span| span.0 < end)
+    }
+}
+
 /// Room between functions for near jumps, which short jumps lead to.
 #[derive(Debug, Default)]
 pub(crate) struct Padding {
@@ -48,15 +79,21 @@ pub(crate) struct Padding {
 }
 
 impl Padding {
-    /// All gaps of the image but what is `claimed` (start, end).
-    pub(crate) fn new(image: &Image<'_>, survey: &Survey<'_>, claimed: &mut [(u64, u64)]) -> Self {
+    /// All gaps of the image that are near, but what is `claimed` (start, end).
+    pub(crate) fn new(
+        image: &Image<'_>,
+        survey: &Survey<'_>,
+        mut claimed: Vec<(u64, u64)>,
+        near: &Near,
+    ) -> Self {
         claimed.sort_unstable();
         let mut free = Vec::new();
         for pair in survey.ranges.windows(2) {
             let (start, end) = (pair[0].end(), pair[1].address);
             let is_plt = pair.iter().any(|range| range.kind == RangeKind::Plt);
             let size = end.saturating_sub(start);
-            if is_plt || !(JUMP..=LONGEST_GAP).contains(&size) {
+            let is_gap = !is_plt && (JUMP..=LONGEST_GAP).contains(&size);
+            if !is_gap || !near.has((start, end)) {
                 continue;
             }
             let first = claimed.partition_point(|claim| claim.1 <= start);

@@ -219,7 +219,7 @@ impl Scratch {
             free[row as usize] = false;
         }
         let direct = survey.arriving.iter().filter_map(|branch| {
-            let row = calls.row_of_slot(*survey.plt.get(&branch.target)?)?;
+            let row = calls.row_of_slot(survey.slot_of_stub(branch.target)?)?;
             let behind = branch.from + u64::from(branch.length);
             let behind = (branch.kind == BranchKind::Call).then_some(behind);
             Some((row, branch.range, behind))
@@ -321,7 +321,7 @@ fn leaves_to_unknown(
             .iter()
             .any(|way| match way.leaving {
                 Leaving::Jump { target } | Leaving::Conditional { target } => {
-                    survey.plt.contains_key(&target) || survey.range_of(target).is_none()
+                    survey.is_stub(target) || survey.range_of(target).is_none()
                 }
                 Leaving::Slot { .. } => true,
                 Leaving::Computed(jump) => inside(image, survey, domain, way, &jump).is_none(),

@@ -34,6 +34,12 @@ impl Placed for (u64, u64) {
     }
 }
 
+impl Placed for (u64, u32) {
+    fn place(&self) -> u64 {
+        self.0
+    }
+}
+
 impl Placed for Branch {
     fn place(&self) -> u64 {
         self.target
@@ -50,6 +56,8 @@ impl Placed for CodeRange<'_> {
 #[derive(Debug)]
 pub(crate) struct Sorted<T> {
     rows: Vec<T>,
+    /// Of each row, its place: these alone are searched, and stay in the cache.
+    places: Vec<u64>,
     base: u64,
     shift: u32,
     /// How many rows stand before each bucket, and how many there are.
@@ -60,6 +68,7 @@ impl<T> Default for Sorted<T> {
     fn default() -> Self {
         Self {
             rows: Vec::new(),
+            places: Vec::new(),
             base: 0,
             shift: 0,
             first: Vec::new(),
@@ -85,6 +94,7 @@ impl<T: Placed> Sorted<T> {
         }
         first.push(rows.len() as u32);
         Self {
+            places: rows.iter().map(Placed::place).collect(),
             rows,
             base,
             shift,
@@ -158,6 +168,7 @@ impl<T: Placed> Sorted<T> {
             }
         });
         Self {
+            places: sorted.iter().map(Placed::place).collect(),
             rows: sorted,
             base,
             shift,
@@ -174,8 +185,8 @@ impl<T: Placed> Sorted<T> {
         let (Some(start), Some(end)) = (self.first.get(bucket), self.first.get(bucket + 1)) else {
             return self.rows.len();
         };
-        let rows = &self.rows[*start as usize..*end as usize];
-        *start as usize + rows.partition_point(|row| row.place() < address)
+        let places = &self.places[*start as usize..*end as usize];
+        *start as usize + places.partition_point(|place| *place < address)
     }
 
     /// Index of the last row at `address` or before it.
@@ -186,8 +197,8 @@ impl<T: Placed> Sorted<T> {
     /// Index of the first row at `address`.
     pub(crate) fn at(&self, address: u64) -> Option<usize> {
         let index = self.first_from(address);
-        let row = self.rows.get(index)?;
-        (row.place() == address).then_some(index)
+        let place = self.places.get(index)?;
+        (*place == address).then_some(index)
     }
 
     /// The rows in `from..to`.
@@ -196,7 +207,8 @@ impl<T: Placed> Sorted<T> {
         let rows = &self.rows[first..];
         // Most questions are about a few bytes.
         const NEAR: usize = 8;
-        let near = rows.iter().take(NEAR).take_while(|row| row.place() < to);
+        let near = self.places[first..].iter().take(NEAR);
+        let near = near.take_while(|place| **place < to);
         match near.count() {
             NEAR => &rows[..self.first_from(to).saturating_sub(first)],
             count => &rows[..count],

@@ -120,11 +120,14 @@ impl<'a> Survey<'a> {
     pub(crate) fn new(image: &Image<'a>, slots: &FxHashMap<u64, u32>, is_library: bool) -> Self {
         let ranges = Sorted::new(image.ranges());
         let mentions = Mentions::new(image);
-        let decoded = parallel::by_pieces(ranges.len(), |indices| {
-            let mut part = Part::new(image, &ranges, slots, &mentions, is_library);
-            indices.for_each(|index| part.decode_range(index));
-            part.end()
-        });
+        let decode = || {
+            parallel::by_pieces(ranges.len(), |indices| {
+                let mut part = Part::new(image, &ranges, slots, &mentions, is_library);
+                indices.for_each(|index| part.decode_range(index));
+                part.end()
+            })
+        };
+        let (words, decoded) = parallel::both(|| Sorted::new(image.code_pointers()), decode);
         let mut parts = Vec::with_capacity(decoded.len());
         let mut joined = Joined::default();
         for (found, once) in decoded {
@@ -145,7 +148,6 @@ impl<'a> Survey<'a> {
             let after = places.partition_point(|(start, _)| *start <= place);
             after > 0 && place < places[after - 1].1
         };
-        let words = Sorted::new(image.code_pointers());
         let pointers = words.iter().filter(|(place, _)| !in_table(*place));
         let pointers = pointers.map(|(_, target)| *target).collect();
         let direct = parts.iter().map(|part| &part.branches[..]);
@@ -239,7 +241,14 @@ impl<'a> Survey<'a> {
 
     /// Whether a stub that leads into a library stands at `address`.
     pub(crate) fn is_stub(&self, address: u64) -> bool {
-        self.plt_extent.contains(&address) && self.plt.contains_key(&address)
+        self.slot_of_stub(address).is_some()
+    }
+
+    /// The slot that such a stub leads through.
+    pub(crate) fn slot_of_stub(&self, address: u64) -> Option<u64> {
+        // Most addresses are those of functions.
+        let stub = Some(address).filter(|at| self.plt_extent.contains(at))?;
+        self.plt.get(&stub).copied()
     }
 
     /// Whether the function that begins at `address` may be called other than by a direct branch.

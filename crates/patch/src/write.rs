@@ -3,17 +3,21 @@
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
+use crc32c::crc32c;
 use lockstep_format::bytes::put;
 use lockstep_format::check;
 use lockstep_format::plan::{
     MAGIC, Role, VERSION, call_site, choice, closed, export, fixup, function, header, origin,
     refusal, section, site,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::arena::Fixup;
+use crate::arena::INT3;
 use crate::choice::ChoiceRow;
+use crate::parallel;
 use crate::reach::Window;
+use crate::sheet::Page;
+use crate::sorted::Sorted;
 
 /// The bytes of a site: there are many, and none is longer than a row has room for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,6 +85,13 @@ pub(crate) struct OriginRow {
     pub address: Option<u64>,
 }
 
+impl OriginRow {
+    /// How far from the image's lowest address it is; `None` where the piece stands for nothing there.
+    fn from(&self, low: u64) -> Option<u32> {
+        u32::try_from(self.address?.checked_sub(low)?).ok()
+    }
+}
+
 /// A row of the plan's refusals.
 #[derive(Debug, Clone)]
 pub(crate) struct RefusalRow<'a> {
@@ -115,9 +126,10 @@ pub(crate) struct Content<'a> {
     pub reach: Window,
     pub is_fixed: bool,
     pub build_id: &'a [u8],
-    pub code: Vec<u8>,
-    pub fixups: Vec<Fixup>,
-    pub sites: Vec<SiteRow>,
+    /// Size of the arena.
+    pub code: u32,
+    /// Its code, and the rows of fix-ups, sites and origins.
+    pub pages: Vec<Page>,
     pub functions: Vec<FunctionRow<'a>>,
     pub refusals: Vec<RefusalRow<'a>>,
     /// In their order, some at a time.
@@ -131,8 +143,6 @@ pub(crate) struct Content<'a> {
     pub exports: Vec<(&'a [u8], u32)>,
     /// Bytes at the arena's start that are no code.
     pub head: u32,
-    /// What pieces of the arena stand for, by their place.
-    pub origins: Vec<OriginRow>,
     /// Entries of closed functions, ascending, with the slots that they go on through.
     pub closed: Vec<(u64, u64)>,
 }
@@ -140,53 +150,143 @@ pub(crate) struct Content<'a> {
 impl Content<'_> {
     /// Lays the plan out.
     pub(crate) fn write(&self) -> Vec<u8> {
-        let mut strings = Strings::default();
-        let mut named: [Vec<u8>; section::COUNT] = Default::default();
-        self.write_named(&mut named, &mut strings);
-        named[section::STRINGS] = strings.bytes;
-
-        let mut plan = self.header();
-        for (index, bytes) in named.iter().enumerate() {
+        let (order, named) = parallel::both(|| self.order_of_origins(), || self.named());
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        let mut table = [(0, 0); section::COUNT];
+        let mut end = header::SIZE;
+        for (index, place) in table.iter_mut().enumerate() {
             // Rows are read in place by the probe: keep them aligned.
-            plan.resize(plan.len().next_multiple_of(8), 0);
-            let start = plan.len() as u32;
-            plan.extend_from_slice(bytes);
-            self.write_section(index, &mut plan);
-            let length = plan.len() as u32 - start;
-            let at = header::SECTIONS + 8 * index;
-            put(&mut plan, at, &start.to_le_bytes());
-            put(&mut plan, at + 4, &length.to_le_bytes());
+            let start = end.next_multiple_of(8);
+            jobs.push(Job::of(Rows::Zeros, start - end));
+            let first = jobs.len();
+            self.add_jobs(index, (&named[index], &order), &mut jobs);
+            let length: usize = jobs[first..].iter().map(|job| job.size).sum();
+            *place = (start as u32, length as u32);
+            end = start + length;
         }
-        let check = check::crc32c(&plan[header::ROLE..]);
+        let mut plan = vec![0; end];
+        let (head, mut rest) = plan.split_at_mut(header::SIZE);
+        self.put_header(head, &table);
+        let mut slices = Vec::with_capacity(jobs.len());
+        for job in jobs.into_iter().filter(|job| job.size > 0) {
+            let (bytes, behind) = rest.split_at_mut(job.size);
+            slices.push((bytes, job.rows));
+            rest = behind;
+        }
+        // The check of the whole is made of those of pieces, which are in the cache when they have been written.
+        let checks = parallel::all(slices, |(bytes, rows)| {
+            rows.put(bytes, self.extent.0);
+            (crc32c(bytes), bytes.len())
+        });
+        let start = crc32c(&head[header::ROLE..]);
+        let join = |check, (more, size)| check::join(check, more, size);
+        let check = checks.into_iter().fold(start, join);
         put(&mut plan, header::CHECK, &check.to_le_bytes());
         plan
     }
 
-    fn header(&self) -> Vec<u8> {
-        let mut plan = vec![0; header::SIZE];
+    fn put_header(&self, plan: &mut [u8], table: &[(u32, u32); section::COUNT]) {
         let build_id = &self.build_id[..self.build_id.len().min(32)];
-        put(&mut plan, header::MAGIC, &MAGIC);
-        put(&mut plan, header::VERSION, &VERSION.to_le_bytes());
-        put(&mut plan, header::ROLE, &(self.role as u32).to_le_bytes());
+        put(plan, header::MAGIC, &MAGIC);
+        put(plan, header::VERSION, &VERSION.to_le_bytes());
+        put(plan, header::ROLE, &(self.role as u32).to_le_bytes());
         let traced = u32::from(self.is_traced);
-        put(&mut plan, header::TRACED, &traced.to_le_bytes());
+        put(plan, header::TRACED, &traced.to_le_bytes());
         let tells = u32::from(self.tells_of_signals);
-        put(&mut plan, header::SIGNALS, &tells.to_le_bytes());
+        put(plan, header::SIGNALS, &tells.to_le_bytes());
         let symbols = self.functions.len() as u32;
-        put(&mut plan, header::SYMBOLS, &symbols.to_le_bytes());
-        put(&mut plan, header::LOW, &self.extent.0.to_le_bytes());
-        put(&mut plan, header::HIGH, &self.extent.1.to_le_bytes());
-        put(&mut plan, header::REACH_LOW, &self.reach.0.to_le_bytes());
-        put(&mut plan, header::REACH_HIGH, &self.reach.1.to_le_bytes());
+        put(plan, header::SYMBOLS, &symbols.to_le_bytes());
+        put(plan, header::LOW, &self.extent.0.to_le_bytes());
+        put(plan, header::HIGH, &self.extent.1.to_le_bytes());
+        put(plan, header::REACH_LOW, &self.reach.0.to_le_bytes());
+        put(plan, header::REACH_HIGH, &self.reach.1.to_le_bytes());
         let fixed = u32::from(self.is_fixed);
-        put(&mut plan, header::FIXED, &fixed.to_le_bytes());
+        put(plan, header::FIXED, &fixed.to_le_bytes());
         let length = build_id.len() as u32;
-        put(&mut plan, header::BUILD_ID_LENGTH, &length.to_le_bytes());
-        put(&mut plan, header::BUILD_ID, build_id);
-        put(&mut plan, header::HEAD, &self.head.to_le_bytes());
-        put(&mut plan, header::COUNTERS, &self.counters.to_le_bytes());
-        put(&mut plan, header::LEFT_OUT, &self.left_out.to_le_bytes());
-        plan
+        put(plan, header::BUILD_ID_LENGTH, &length.to_le_bytes());
+        put(plan, header::BUILD_ID, build_id);
+        put(plan, header::HEAD, &self.head.to_le_bytes());
+        put(plan, header::COUNTERS, &self.counters.to_le_bytes());
+        put(plan, header::LEFT_OUT, &self.left_out.to_le_bytes());
+        for (index, (start, length)) in table.iter().enumerate() {
+            let at = header::SECTIONS + 8 * index;
+            put(plan, at, &start.to_le_bytes());
+            put(plan, at + 4, &length.to_le_bytes());
+        }
+    }
+
+    /// The sections with texts, and those.
+    fn named(&self) -> [Vec<u8>; section::COUNT] {
+        let mut strings = Strings::with_room_for(self.functions.len() + self.exports.len());
+        let mut named: [Vec<u8>; section::COUNT] = Default::default();
+        self.write_named(&mut named, &mut strings);
+        named[section::STRINGS] = strings.bytes;
+        named
+    }
+
+    /// Adds what fills a section.
+    fn add_jobs<'c>(
+        &'c self,
+        index: usize,
+        (named, order): (&'c [u8], &'c [u32]),
+        jobs: &mut Vec<Job<'c>>,
+    ) {
+        const AT_ONCE: usize = 1 << 20;
+        let chunks = named.chunks(AT_ONCE);
+        jobs.extend(chunks.map(|some| Job::of(Rows::Bytes(some), some.len())));
+        let pages = self.pages.iter();
+        match index {
+            section::CODE => {
+                let mut end = 0;
+                for page in pages.filter(|page| !page.code.is_empty()) {
+                    let gap = page.base.saturating_sub(end);
+                    jobs.push(Job::of(Rows::Gap, gap as usize));
+                    jobs.push(Job::of(Rows::Code(page), page.code.len()));
+                    end = page.end();
+                }
+                let gap = self.code.saturating_sub(end);
+                jobs.push(Job::of(Rows::Gap, gap as usize));
+            }
+            section::FIXUPS => jobs.extend(pages.map(|page| {
+                let size = page.fixups.len() * fixup::SIZE;
+                Job::of(Rows::Fixups(page), size)
+            })),
+            section::SITES => jobs.extend(pages.map(|page| {
+                let size = page.sites.len() * site::SIZE;
+                Job::of(Rows::Sites(page), size)
+            })),
+            section::CALL_SITES => jobs.extend(self.call_sites.iter().map(|some| {
+                let size = some.len() * call_site::SIZE;
+                Job::of(Rows::CallSites(some), size)
+            })),
+            section::CLOSED => {
+                let size = self.closed.len() * closed::SIZE;
+                jobs.push(Job::of(Rows::Closed(&self.closed), size));
+            }
+            section::ORIGINS => {
+                let mut rest = order;
+                for page in pages {
+                    let (own, behind) = rest.split_at(page.origins.len());
+                    let size = own.len() * origin::SIZE;
+                    jobs.push(Job::of(Rows::Origins(page, own), size));
+                    rest = behind;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Rows of origins in the order of addresses, copies first.
+    fn order_of_origins(&self) -> Vec<u32> {
+        let place = |row: &OriginRow| {
+            let is_slot = u64::from(row.flags & origin::SLOT != 0);
+            let address = row.from(self.extent.0).unwrap_or(origin::NOWHERE);
+            is_slot << 32 | u64::from(address)
+        };
+        let rows = self.pages.iter().flat_map(|page| &page.origins);
+        let rows: Vec<(u64, u32)> = rows.map(place).zip(0..).collect();
+        let sorted = Sorted::sort(&[&rows[..]], |row| *row);
+        sorted.iter().map(|(_, index)| *index).collect()
     }
 
     /// The sections with texts, which say where these stand.
@@ -221,64 +321,91 @@ impl Content<'_> {
             put(row, export::FUNCTION, &e.1.to_le_bytes());
         });
     }
+}
 
-    /// Adds a section without texts to the plan.
-    fn write_section(&self, index: usize, plan: &mut Vec<u8>) {
-        match index {
-            section::CODE => plan.extend_from_slice(&self.code),
-            section::FIXUPS => rows(plan, &self.fixups, fixup::SIZE, |row, f| {
-                put(row, fixup::AT, &f.at.to_le_bytes());
+/// Bytes of the plan that are written in one go.
+struct Job<'c> {
+    rows: Rows<'c>,
+    size: usize,
+}
+
+/// What they hold.
+enum Rows<'c> {
+    Zeros,
+    Bytes(&'c [u8]),
+    /// Where no code lies.
+    Gap,
+    Code(&'c Page),
+    Fixups(&'c Page),
+    Sites(&'c Page),
+    /// With their numbers in the order of addresses.
+    Origins(&'c Page, &'c [u32]),
+    CallSites(&'c [CallSiteRow]),
+    Closed(&'c [(u64, u64)]),
+}
+
+impl<'c> Job<'c> {
+    fn of(rows: Rows<'c>, size: usize) -> Self {
+        Self { rows, size }
+    }
+}
+
+impl Rows<'_> {
+    /// Fills bytes that are zero. `low` is the image's lowest address.
+    fn put(&self, bytes: &mut [u8], low: u64) {
+        match self {
+            Self::Zeros => {}
+            Self::Bytes(from) => bytes.copy_from_slice(from),
+            Self::Gap => bytes.fill(INT3),
+            Self::Code(page) => page.put_code(bytes),
+            Self::Fixups(page) => fill(bytes, &page.fixups, fixup::SIZE, |row, f| {
+                put(row, fixup::AT, &page.place(f.at).to_le_bytes());
                 put(row, fixup::KIND, &f.kind.to_le_bytes());
                 put(row, fixup::VALUE, &f.value.to_le_bytes());
             }),
-            section::SITES => rows(plan, &self.sites, site::SIZE, |row, s| {
+            Self::Sites(page) => fill(bytes, &page.sites, site::SIZE, |row, s| {
                 put(row, site::ADDRESS, &s.address.to_le_bytes());
                 put(row, site::LENGTH, &(s.new.len() as u32).to_le_bytes());
                 put(row, site::FIELD, &s.field.to_le_bytes());
-                put(row, site::TARGET, &s.target.to_le_bytes());
-                put(row, site::GROUP, &s.group.to_le_bytes());
+                put(row, site::TARGET, &page.place(s.target).to_le_bytes());
+                put(row, site::GROUP, &(page.group + s.group).to_le_bytes());
                 put(row, site::OLD, &s.old);
                 put(row, site::NEW, &s.new);
             }),
-            section::CALL_SITES => self.call_sites.iter().for_each(|some| {
-                rows(plan, some, call_site::SIZE, |row, c| {
-                    put(row, call_site::RETURN, &c.return_address.to_le_bytes());
-                    put(row, call_site::CALLER, &c.caller.to_le_bytes());
-                    put(row, call_site::CALLEE, &c.callee.to_le_bytes());
-                })
+            Self::Origins(page, order) => {
+                let rows: Vec<(&OriginRow, &u32)> = page.origins.iter().zip(*order).collect();
+                fill(bytes, &rows, origin::SIZE, |row, (o, number)| {
+                    let at = page.place(o.at) | o.flags;
+                    let address = o.from(low).unwrap_or(origin::NOWHERE);
+                    put(row, origin::AT, &at.to_le_bytes());
+                    put(row, origin::BODY, &o.body.to_le_bytes());
+                    put(row, origin::LENGTH, &o.length.to_le_bytes());
+                    put(row, origin::ADDRESS, &address.to_le_bytes());
+                    put(row, origin::ORDER, &number.to_le_bytes());
+                });
+            }
+            Self::CallSites(rows) => fill(bytes, rows, call_site::SIZE, |row, c| {
+                put(row, call_site::RETURN, &c.return_address.to_le_bytes());
+                put(row, call_site::CALLER, &c.caller.to_le_bytes());
+                put(row, call_site::CALLEE, &c.callee.to_le_bytes());
             }),
-            section::CLOSED => rows(plan, &self.closed, closed::SIZE, |row, c| {
+            Self::Closed(rows) => fill(bytes, rows, closed::SIZE, |row, c| {
                 put(row, closed::ADDRESS, &c.0.to_le_bytes());
                 put(row, closed::SLOT, &c.1.to_le_bytes());
             }),
-            section::ORIGINS => self.write_origins(plan),
-            _ => {}
         }
     }
+}
 
-    fn write_origins(&self, plan: &mut Vec<u8>) {
-        let address = |row: &OriginRow| {
-            let distance = row.address?.checked_sub(self.extent.0)?;
-            u32::try_from(distance).ok()
-        };
-        // Copies first, by their addresses.
-        let key = |(index, row): (usize, &OriginRow)| {
-            let is_copy = row.flags & origin::SLOT == 0;
-            let address = address(row).unwrap_or(origin::NOWHERE);
-            (!is_copy, address, index as u32)
-        };
-        let mut order: Vec<(bool, u32, u32)> = self.origins.iter().enumerate().map(key).collect();
-        order.sort_unstable();
-        let order = order.into_iter().map(|(.., index)| index);
-        let ordered: Vec<(&OriginRow, u32)> = self.origins.iter().zip(order).collect();
-        rows(plan, &ordered, origin::SIZE, |bytes, (row, number)| {
-            put(bytes, origin::AT, &(row.at | row.flags).to_le_bytes());
-            put(bytes, origin::BODY, &row.body.to_le_bytes());
-            put(bytes, origin::LENGTH, &row.length.to_le_bytes());
-            let address = address(row).unwrap_or(origin::NOWHERE);
-            put(bytes, origin::ADDRESS, &address.to_le_bytes());
-            put(bytes, origin::ORDER, &number.to_le_bytes());
-        })
+/// Fills a row of `size` bytes for each item.
+fn fill<'t, T>(
+    bytes: &mut [u8],
+    items: &'t [T],
+    size: usize,
+    mut put: impl FnMut(&mut [u8], &'t T),
+) {
+    for (row, item) in bytes.chunks_exact_mut(size).zip(items) {
+        put(row, item);
     }
 }
 
@@ -287,23 +414,29 @@ fn rows<'t, T>(
     bytes: &mut Vec<u8>,
     items: &'t [T],
     size: usize,
-    mut fill: impl FnMut(&mut [u8], &'t T),
+    fill: impl FnMut(&mut [u8], &'t T),
 ) {
     let start = bytes.len();
     bytes.resize(start + items.len() * size, 0);
-    for (row, item) in bytes[start..].chunks_exact_mut(size).zip(items) {
-        fill(row, item);
-    }
+    self::fill(&mut bytes[start..], items, size, fill);
 }
 
 /// Each text once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Strings<'c> {
     bytes: Vec<u8>,
     known: FxHashMap<&'c [u8], u32>,
 }
 
 impl<'c> Strings<'c> {
+    /// With room for so many texts.
+    fn with_room_for(count: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            known: FxHashMap::with_capacity_and_hasher(count, FxBuildHasher),
+        }
+    }
+
     /// Offset and length of `text`, as a row has them.
     fn put(&mut self, text: &'c [u8]) -> [u8; 8] {
         let at = *self.known.entry(text).or_insert_with(|| {

@@ -14,7 +14,6 @@
 //! frames no address of ours stands ([`HOOKS`]): a jump may need the program's own back at once.
 
 use crate::entry::Entry;
-use crate::syscall;
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::block;
@@ -88,18 +87,6 @@ impl Thread {
             top.stub &= !block::PENDING;
             self.mark = self.top;
             self.lower_mark();
-        }
-    }
-
-    /// A handler that is left for good may run at `slot` now. Where the thread's oldest frame lies it does not: the kernel is not
-    /// asked, since compilers and interpreters come here at every few calls.
-    pub fn remember_signal_stack(&mut self, slot: u64) {
-        let oldest = self.entries().first().map(Entry::slot);
-        if oldest.is_some_and(|oldest| self.is_same_stack(oldest, slot)) {
-            return;
-        }
-        if let Some((start, end, true)) = syscall::signal_stack() {
-            self.signal_stack = (start, end);
         }
     }
 }

@@ -18,13 +18,13 @@
 //! | what | why it can be read |
 //! |---|---|
 //! | return address at an event (routines, stubs) | the stack pointer points to it |
-//! | frame that is questioned (`enter`, `instant`, `open`, `leaf`) | in the page of the stack pointer; else the slow path asks here |
+//! | frame that is questioned (`enter`, `instant`, and by `settle` of `x86_64::pending`) | in the page of the stack pointer; else the slow path asks here |
 //! | frames in `stack`: which are gone (of the running stack), which get their return address back | here |
 //! | words above a return address (`fault`, arguments on the stack) | here: the outermost frame of a stack may have none above it |
 //! | an import's slot (`closed`) | in the image whose code calls |
 //! | arguments and results of MPI calls (`side`) | the function reads or wrote the same bytes; what it does not look at is not taken |
 //! | `struct sigaction` (`signals`, `handlers`), environments and paths of programs to execute (`exec`) | here |
-//! | a stub of an open frame (`entry`) | the main program's stays; others here, since their image may be gone |
+//! | a stub of an open frame (`entry`, `x86_64::pending`) | the main program's stays; others here, since their image may be gone |
 //! | headers, symbols, notes of images; the linker's list | the dynamic linker holds its lock and uses the same |
 //! | text that is rewritten | mapped by the image, and made writable just before |
 

@@ -240,6 +240,18 @@ impl Thread {
         }
     }
 
+    /// A handler that is left for good may run at `slot` now. Where the thread's oldest frame lies it does not: the kernel is not
+    /// asked, since compilers and interpreters come here at every few calls.
+    fn remember_signal_stack(&mut self, slot: u64) {
+        let oldest = self.entries().first().map(Entry::slot);
+        if oldest.is_some_and(|oldest| self.is_same_stack(oldest, slot)) {
+            return;
+        }
+        if let Some((start, end, true)) = syscall::signal_stack() {
+            self.signal_stack = (start, end);
+        }
+    }
+
     /// Entries that are restored although an older one is not: the fast path must not take them for what they were.
     fn question_above(&mut self, restored: usize) {
         for index in restored + 1..self.depth() {
@@ -250,7 +262,7 @@ impl Thread {
 
     /// Whether two addresses lie in the same stack, as far as mappings tell: a guess, by which frames end sooner or
     /// later. Several stacks may be one mapping, and what is remembered of mappings may have changed.
-    pub fn is_same_stack(&mut self, a: u64, b: u64) -> bool {
+    fn is_same_stack(&mut self, a: u64, b: u64) -> bool {
         let (low, high) = (a.min(b), a.max(b));
         if high - low < SAME {
             return true;

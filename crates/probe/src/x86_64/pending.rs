@@ -343,7 +343,7 @@ macro_rules! pending_call {
 }
 
 pending_call!(
-    /// Record a call that stays open, restore all return addresses.
+    /// Record a call whose return nobody sees. Before the slow path records one, it restores all return addresses.
     jump,
     routine::JUMP,
     0,
