@@ -11,7 +11,9 @@ use kept::{Entry, Kept};
 use lockstep_compare::{
     CausalOrder, Comparison, Culprit, Gate, Reason, Rules, compare_in_order, gate,
 };
-use lockstep_progress::{Activity, Chosen, Kind, Progress, Right, analyse_against, departed_from_each};
+use lockstep_progress::{
+    Activity, Chosen, Kind, Progress, Right, analyse_against, departed_from_each,
+};
 use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::BTreeMap;
 use std::io::Write as _;

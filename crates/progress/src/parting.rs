@@ -220,6 +220,9 @@ pub(crate) fn tell_apart(
     mismatches.sort_by_key(|it| (it.communicator, it.order));
 }
 
+/// An operation by its order, and who came to it by which way: most first.
+type Parting = (usize, Vec<(WayId, Vec<PartId>)>);
+
 /// The first operation of a communicator to which its members came by ways that are apart, or the last one; and who came by which:
 /// most first.
 fn parting(
@@ -227,7 +230,7 @@ fn parting(
     matching: &Matching,
     (communicator, last): (CommunicatorId, usize),
     ways: &mut Ways,
-) -> Option<(usize, Vec<(WayId, Vec<PartId>)>)> {
+) -> Option<Parting> {
     let shares = shares(matching, communicator, last);
     let mut walked: BTreeMap<u32, Walk> = BTreeMap::new();
     let mut trees: FxHashSet<NodeId> = FxHashSet::default();
