@@ -79,6 +79,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
         unfit: Vec::new(),
         doubts: BTreeMap::new(),
         truants: BTreeMap::new(),
+        kept: BTreeMap::new(),
         communicators: BTreeMap::new(),
         threads: BTreeMap::new(),
         notes: Vec::new(),
