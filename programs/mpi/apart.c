@@ -1,6 +1,6 @@
 // A model in steps: every rank reads, couples, solves and reports. Each word lets ranks go apart in one way:
 //
-//   apart extra WHO       WHO alone makes one sum more in couple(), from step 2 on
+//   apart extra WHO       WHO alone makes the sum of couple() from step 2 on: one too many, or the others leave it out
 //   apart skipped WHO     WHO leaves the sum of changed() out in step 2; all sums look alike
 //   apart most WHO        all but WHO leave the MPI_Bcast of read() out, from step 2 on
 //   apart root WHO        all but WHO name another root in report(), in step 2
@@ -43,8 +43,8 @@ __attribute__((noinline)) static double production(void) {
 }
 
 __attribute__((noinline)) static double couple(int step) {
-    if (!is("extra")) return production();
-    return rank == who && step >= FAULTY ? production() : 0;
+    if (is("extra") && rank != who && step >= FAULTY) return 0;
+    return production();
 }
 
 __attribute__((noinline)) static int changed(int step) {

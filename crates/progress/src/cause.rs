@@ -109,7 +109,10 @@ impl Cause {
     /// Whether a normal run shows it.
     #[must_use]
     pub fn by_normal(&self) -> bool {
-        matches!(self.deed, Deed::Departed { by_normal, .. } if by_normal)
+        match self.deed {
+            Deed::Departed { by_normal, .. } | Deed::Differed { by_normal, .. } => by_normal,
+            _ => false,
+        }
     }
 
     /// Whether it says no more than that most did otherwise, or are elsewhere: what a normal run shows comes first.
@@ -253,7 +256,7 @@ pub(crate) fn causes(
         found.retain(|it| !it.victims.is_empty() || waiting.stuck.contains(&it.task));
     }
     if found.iter().any(|it| !it.victims.is_empty()) {
-        found.retain(|it| !it.victims.is_empty());
+        found.retain(|it| !it.victims.is_empty() || wrong.contains(&it.task));
     }
     let is_first = |it: &Cause| it.victims.iter().any(|task| least.contains(task));
     found.sort_by_key(|it| (!is_first(it), it.task));
