@@ -385,8 +385,7 @@ fn exit_code(status: ExitStatus) -> u8 {
 }
 
 fn summary(directory: &Directory, bound: Option<Bound>) -> Summary {
-    tally::trim(&directory.path, |_| true);
-    let tally = tally::count(&directory.path);
+    let (tally, missing) = tally::close(&directory.path);
     Summary {
         directory: directory.shown.clone(),
         processes: tally.processes,
@@ -398,7 +397,7 @@ fn summary(directory: &Directory, bound: Option<Bound>) -> Summary {
         // Inside a launcher others record the other ranks.
         missing: match inject::own_rank() {
             Some(_) => Vec::new(),
-            None => tally::missing(&directory.path),
+            None => missing,
         },
     }
 }

@@ -12,6 +12,7 @@ use lockstep_format::process::{
     MAGIC, PAGE, chunk, extent_end, fact, header, kind, loss, state, thread,
 };
 use lockstep_format::symbol::from_staging_word;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -30,6 +31,16 @@ pub(crate) struct Tally {
     /// Of these, because of the bound of the run's size.
     pub too_many: u64,
     pub bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.processes += other.processes;
+        self.events += other.events;
+        self.lost += other.lost;
+        self.too_many += other.too_many;
+        self.bytes += other.bytes;
+    }
 }
 
 /// Where a process file is: a file, or a range of a pack.
@@ -61,6 +72,17 @@ pub(crate) struct ProcessFile {
     start: u64,
     size: u64,
     head: Vec<u8>,
+    /// The chunks, in order.
+    chunks: OnceCell<Vec<Chunk>>,
+}
+
+/// A chunk of a process file.
+struct Chunk {
+    at: u64,
+    kind: u32,
+    length: u64,
+    /// Bytes of facts in use.
+    used: u32,
 }
 
 impl ProcessFile {
@@ -81,6 +103,7 @@ impl ProcessFile {
             start,
             size,
             head,
+            chunks: OnceCell::new(),
         }))
     }
 
@@ -88,8 +111,13 @@ impl ProcessFile {
         self.file.read_exact_at(bytes, self.start + at).is_ok()
     }
 
-    /// The chunks in order: offset, kind, length, bytes of facts in use.
-    fn chunks(&self) -> impl Iterator<Item = (u64, u32, u64, u32)> + '_ {
+    /// The chunks as they are when they are first asked for: thousands of threads have as many, and each is a system call.
+    fn chunks(&self, kind: u32) -> impl Iterator<Item = &Chunk> {
+        let chunks = self.chunks.get_or_init(|| self.walk().collect());
+        chunks.iter().filter(move |chunk| chunk.kind == kind)
+    }
+
+    fn walk(&self) -> impl Iterator<Item = Chunk> + '_ {
         let mut at = PAGE;
         std::iter::from_fn(move || {
             while at < self.size {
@@ -103,7 +131,12 @@ impl ProcessFile {
                     && length >= PAGE
                     && at + length <= extent_end(at);
                 if whole {
-                    let found = (at, field(chunk::KIND), length, field(chunk::USED));
+                    let found = Chunk {
+                        at,
+                        kind: field(chunk::KIND),
+                        length,
+                        used: field(chunk::USED),
+                    };
                     at += length;
                     return Some(found);
                 }
@@ -116,18 +149,17 @@ impl ProcessFile {
 
     /// Where the last chunk ends.
     pub(crate) fn used(&self) -> u64 {
-        self.chunks()
-            .map(|(at, _, length, _)| at + length)
-            .last()
-            .unwrap_or(PAGE)
+        let chunks = self.chunks.get_or_init(|| self.walk().collect());
+        chunks.last().map_or(PAGE, |last| last.at + last.length)
     }
 
     /// What the process told of itself: a word and its values, each.
     fn facts(&self) -> Vec<Vec<Vec<u8>>> {
         let mut found = Vec::new();
-        for (at, _, length, used) in self.chunks().filter(|chunk| chunk.1 == kind::FACTS) {
-            let mut text = vec![0; (u64::from(used)).min(length - chunk::SIZE as u64) as usize];
-            if !self.read(&mut text, at + chunk::SIZE as u64) {
+        for chunk in self.chunks(kind::FACTS) {
+            let most = chunk.length - chunk::SIZE as u64;
+            let mut text = vec![0; u64::from(chunk.used).min(most) as usize];
+            if !self.read(&mut text, chunk.at + chunk::SIZE as u64) {
                 continue;
             }
             let lines = text.split(|byte| *byte == b'\n');
@@ -189,9 +221,16 @@ impl ProcessFile {
                 }
             }
         }
-        for (at, _, _, _) in self.chunks().filter(|chunk| chunk.1 == kind::THREAD) {
-            let mut bytes = vec![0; thread::MIRROR];
-            if !self.read(&mut bytes, at) {
+        let mut bytes = vec![0; thread::MIRROR];
+        for chunk in self.chunks(kind::THREAD) {
+            // Of most threads few events wait.
+            let (first, rest) = bytes.split_at_mut(PAGE as usize);
+            if !self.read(first, chunk.at) {
+                continue;
+            }
+            let is_full = |last: &[u8]| u64_at(last, PAGE as usize - 8) != Some(0);
+            let read = !is_full(first) || self.read(rest, chunk.at + PAGE);
+            if !read {
                 continue;
             }
             let committed = u32_at(&bytes, thread::PHASE) != Some(1);
@@ -255,16 +294,19 @@ pub(crate) fn files(run: &Path) -> Vec<(FileName, Place)> {
     found
 }
 
+/// Those that can be read.
+fn opened(run: &Path) -> impl Iterator<Item = ProcessFile> {
+    let places = files(run).into_iter();
+    places.filter_map(|(_, place)| ProcessFile::open(&place).ok()?)
+}
+
 /// Paths of the images whose own functions were recorded.
 pub(crate) fn recorded_images(run: &Path) -> BTreeSet<PathBuf> {
-    let mut images = BTreeSet::new();
-    for (_, place) in files(run) {
-        if let Ok(Some(file)) = ProcessFile::open(&place) {
-            let recorded = file.images().into_iter().filter(|image| image.is_recorded);
-            images.extend(recorded.map(|image| image.path));
-        }
-    }
+    let images = opened(run).flat_map(|file| file.images());
     images
+        .filter(|image| image.is_recorded)
+        .map(|image| image.path)
+        .collect()
 }
 
 /// Ranks of which no process left a file, though others of their job did.
@@ -280,15 +322,7 @@ pub struct Missing {
 type Job = (u32, String);
 
 /// Where ranks of a job left files and others did not.
-pub(crate) fn missing(run: &Path) -> Vec<Missing> {
-    let mut jobs: BTreeMap<Job, BTreeSet<u32>> = BTreeMap::new();
-    for (_, place) in files(run) {
-        if let Ok(Some(file)) = ProcessFile::open(&place)
-            && let Some((job, rank)) = file.rank()
-        {
-            jobs.entry(job).or_default().insert(rank);
-        }
-    }
+fn missing(jobs: BTreeMap<Job, BTreeSet<u32>>) -> Vec<Missing> {
     let missing = jobs.into_iter().map(|((expected, _), found)| Missing {
         expected,
         // What a variable says is a number, and no promise.
@@ -302,35 +336,45 @@ pub(crate) fn missing(run: &Path) -> Vec<Missing> {
 /// Sums up the run.
 pub(crate) fn count(run: &Path) -> Tally {
     let mut sum = Tally::default();
-    for (_, place) in files(run) {
-        if let Ok(Some(file)) = ProcessFile::open(&place) {
-            let tally = file.tally();
-            sum.processes += tally.processes;
-            sum.events += tally.events;
-            sum.lost += tally.lost;
-            sum.too_many += tally.too_many;
-            sum.bytes += tally.bytes;
+    opened(run).for_each(|file| sum.add(&file.tally()));
+    sum
+}
+
+/// Sums up a run that is over, and cuts its files: what there is to count, and which ranks are missing.
+pub(crate) fn close(run: &Path) -> (Tally, Vec<Missing>) {
+    let mut sum = Tally::default();
+    let mut jobs: BTreeMap<Job, BTreeSet<u32>> = BTreeMap::new();
+    for (name, place) in files(run) {
+        if let Some(file) = trimmed(&name, &place) {
+            sum.add(&file.tally());
+            if let Some((job, rank)) = file.rank() {
+                jobs.entry(job).or_default().insert(rank);
+            }
         }
     }
-    sum
+    (sum, missing(jobs))
 }
 
 /// Longer files keep the rest of their last extent, which is less than a sixteenth of them.
 const MOST_CUT: u64 = 16 << 20;
 
-/// Cuts the files of processes that ended to what they use; living ones go on writing to theirs. What cannot be cut stays as it is.
+/// Cuts the files of some processes, as far as these ended.
 pub(crate) fn trim(run: &Path, chosen: impl Fn(&FileName) -> bool) {
-    for (name, place) in files(run) {
-        if place.range.is_some() || !chosen(&name) || name.is_alive() {
-            continue;
-        }
-        if let Ok(Some(file)) = ProcessFile::open(&place)
-            && file.used() < file.size
-            && file.used() <= MOST_CUT
-        {
-            let _ = cut(&place.path, file.used());
-        }
+    for (name, place) in files(run).iter().filter(|(name, _)| chosen(name)) {
+        let _ = trimmed(name, place);
     }
+}
+
+/// The file of a process, which is cut to what it uses if that ended; a living one goes on writing to its. What cannot be cut stays as
+/// it is.
+fn trimmed(name: &FileName, place: &Place) -> Option<ProcessFile> {
+    // Before anything is read of it.
+    let is_over = place.range.is_none() && !name.is_alive();
+    let file = ProcessFile::open(place).ok()??;
+    if is_over && file.used() < file.size && file.used() <= MOST_CUT {
+        let _ = cut(&place.path, file.used());
+    }
+    Some(file)
 }
 
 /// Leaves the first `length` bytes of a file. A copy takes its place: a reader (a watcher, `progress` on a running run) may have
