@@ -126,10 +126,8 @@ pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
         };
         if !usual.contains(&(function, argument)) {
             apart = matches!(argument, "" | "op").then_some(call.0);
-            let normal: Vec<&Voice> = (before.iter())
-                .filter_map(|run| run.collectives.get(call))
-                .flatten()
-                .collect();
+            let before = before.iter().filter_map(|run| run.collectives.get(call));
+            let normal: Vec<&Voice> = before.flatten().collect();
             let voices = (voices.as_slice(), normal.as_slice());
             wrong_side(voices, argument, &is_usual, faulty, &mut tell);
         }
