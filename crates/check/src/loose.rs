@@ -114,8 +114,10 @@ fn seen(
                         tell(LooseEnd::NeverReceived { name, to, tag }, first());
                     }
                     Some(other) => {
-                        let is_certain =
-                            partner.is_some_and(|it| !matching.is_uncertain(*communicator, it));
+                        let is_certain = partner.is_some_and(|it| {
+                            let is_unsure = matching.is_uncertain(*communicator, it);
+                            !is_unsure && ![id, it].iter().any(|it| matching.is_disordered(*it))
+                        });
                         if let PartKind::Receive { size: room, .. } = &other.kind
                             && is_certain
                             && let Some(end) = unfit(size, room, *to)

@@ -6,11 +6,13 @@
 //! later receives took is *uncertain*, and nothing is to be built on it. The k-th collective operation of a communicator is the same
 //! for all its members, but where several threads of one of them take part: in which order they did is not recorded (times are
 //! too coarse), so that such a communicator is *unordered*: how many operations each member began is known, and that the one
-//! that it is in is the last of these. O(parts), if tags are few.
+//! that it is in is the last of these. For the same reason messages that several threads of a task send with one tag to one task,
+//! or receive so, are *disordered*: each is somebody's, but which of them is whose is not known. O(parts), if tags are few.
 
 use crate::conversation::Conversation;
 use crate::message::{CommunicatorId, Part, PartKind, Peer};
 use lockstep_api::mpi::Does;
+use lockstep_trace::TraceName;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -62,6 +64,8 @@ pub struct Matching {
     begun: FxHashMap<(CommunicatorId, u32), usize>,
     /// Of a receiver in a communicator, from which part on it is not known whose message is whose.
     uncertain: FxHashMap<(CommunicatorId, u32), usize>,
+    /// Messages that several threads of a task sent or received alike.
+    disordered: FxHashSet<PartId>,
     /// Communicators in whose collective operations several threads of a task took part.
     unordered: FxHashSet<CommunicatorId>,
 }
@@ -70,6 +74,40 @@ struct Message {
     id: PartId,
     tag: i64,
     taken: bool,
+}
+
+/// Messages that several threads of a task send or receive alike: to or from one task, with one tag, in one communicator.
+fn disordered(task: u32, said: &Conversation) -> Vec<PartId> {
+    let ends = |kind: &PartKind| match *kind {
+        PartKind::Send {
+            to,
+            tag,
+            communicator,
+            ..
+        } => Some(((true, communicator, to), Some(tag))),
+        PartKind::Receive {
+            from,
+            tag,
+            communicator,
+            ..
+        } => Some(((false, communicator, from), tag)),
+        _ => None,
+    };
+    let parts = || (said.parts.iter().enumerate()).filter_map(|it| Some((it.0, ends(&it.1.kind)?)));
+    // Who takes any tag takes those that others ask for.
+    let open = parts().filter(|it| it.1.1.is_none());
+    let open: FxHashSet<_> = open.map(|it| it.1.0).collect();
+    let mut alike: FxHashMap<_, (FxHashSet<TraceName>, Vec<usize>)> = FxHashMap::default();
+    for (part, (way, tag)) in parts() {
+        let (threads, all) = alike
+            .entry((way, tag.filter(|_| !open.contains(&way))))
+            .or_default();
+        threads.extend(said.called(part).map(|it| it.0));
+        all.push(part);
+    }
+    let alike = alike.into_values().filter(|it| it.0.len() > 1);
+    let parts = alike.flat_map(|it| it.1);
+    parts.map(|part| PartId { task, part }).collect()
 }
 
 /// Where a message goes: communicator, sender, receiver.
@@ -89,6 +127,7 @@ impl Matching {
             matching.begun.extend(before);
             if conversation.is_threaded() {
                 matching.unordered.extend(shared(conversation));
+                matching.disordered.extend(disordered(*task, conversation));
                 threaded.insert(*task);
             }
         }
@@ -247,6 +286,13 @@ impl Matching {
     pub fn is_uncertain(&self, communicator: CommunicatorId, receive: PartId) -> bool {
         let first = self.uncertain.get(&(communicator, receive.task));
         first.is_some_and(|first| *first <= receive.part)
+    }
+
+    /// Whether several threads of a task sent or received as this part does: in which order they did is not recorded, so that
+    /// its partner may be another one.
+    #[must_use]
+    pub fn is_disordered(&self, id: PartId) -> bool {
+        self.disordered.contains(&id)
     }
 
     fn share(&mut self, communicator: CommunicatorId, id: PartId) {

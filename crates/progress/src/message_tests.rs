@@ -605,3 +605,41 @@ fn who_was_let_in_is_waited_for() {
     let told: Vec<_> = waits.iter().map(|it| (it.from, it.to)).collect();
     assert_eq!(told, [(1, 0)]);
 }
+
+/// Which of two messages of two threads came first is not recorded: nothing is said of how much either is.
+#[test]
+fn messages_of_several_threads_are_in_no_order() {
+    let of = |count| Size {
+        count: Some(count),
+        datatype: Some("MPI_INT".into()),
+    };
+    let sent = |count| PartKind::Send {
+        to: Peer::Task(1),
+        tag: 0,
+        communicator: WORLD,
+        mode: Mode::Standard,
+        size: of(count),
+    };
+    let received = |count| PartKind::Receive {
+        from: Peer::Task(0),
+        tag: Some(0),
+        communicator: WORLD,
+        size: of(count),
+        wildcard: None,
+    };
+    let misfits = |threads: &[(usize, u32)]| {
+        let mut job = Job::default();
+        job.call(0, "MPI_Send", vec![sent(1)], true)
+            .call(0, "MPI_Send", vec![sent(2)], true)
+            .call(1, "MPI_Recv", vec![received(2)], true)
+            .call(1, "MPI_Recv", vec![received(1)], true);
+        let named = threads
+            .iter()
+            .map(|(first, thread)| (*first, TraceName::new(0, *thread)));
+        job.0.entry(0).or_default().threads = named.collect();
+        let matching = Matching::new(&job.0);
+        loose_ends(&job.0, &BTreeMap::new(), &job.members(), &matching).len()
+    };
+    assert_eq!(misfits(&[(0, 0)]), 1);
+    assert_eq!(misfits(&[(0, 0), (1, 1)]), 0);
+}
