@@ -8,7 +8,7 @@
 //! *Guarantees*: only windows are judged that a recorded call of the same thread made, and of these none of which something
 //! is not known. *Costs*: O(epochs that are open) a call on a window.
 
-use lockstep_api::mpi::constants::has_no_successor;
+use lockstep_api::mpi::constants::{has_no_predecessor, has_no_successor};
 use lockstep_api::mpi::{Does, Epoch, Resource};
 use lockstep_comm::Routine;
 use lockstep_trace::{Resolved, TraceName};
@@ -55,6 +55,15 @@ impl Epochs {
     /// A call made a window.
     pub(crate) fn made(&mut self, window: i64) {
         self.windows.insert(window, State::default());
+    }
+
+    /// What a call says of its window that is not so.
+    pub(crate) fn claim(&self, does: Does, event: &Resolved) -> Option<String> {
+        let state = self.windows.get(&event.handle("win")?.raw)?;
+        let assertion = event.number("assert").unwrap_or(0);
+        let claims = does == Does::Epoch(Epoch::Fence) && has_no_predecessor(assertion);
+        let is_wrong = claims && state.has_accessed && !state.is_unknown;
+        is_wrong.then(|| "MPI_MODE_NOPRECEDE behind accesses to the window".to_owned())
     }
 
     /// A call on a window begins; what it lacks.
@@ -201,8 +210,8 @@ mod tests {
         it.call((&Routine::of(name), TraceName::new(0, 0)), &event)
     }
 
-    /// `MPI_Win_fence` that asserts this.
-    fn fence(it: &mut Epochs, assertion: i64) -> Option<Needs> {
+    /// A call on the window that asserts this.
+    fn asserting(assertion: i64) -> Resolved {
         let window = Argument {
             name: "win",
             kind: Kind::Window,
@@ -213,11 +222,30 @@ mod tests {
             kind: Kind::Int,
             value: Value::Number(assertion),
         };
-        let event = resolved(vec![assertion, window]);
-        it.call(
-            (&Routine::of("MPI_Win_fence"), TraceName::new(0, 0)),
-            &event,
-        )
+        resolved(vec![assertion, window])
+    }
+
+    /// `MPI_Win_fence` that asserts this.
+    fn fence(it: &mut Epochs, assertion: i64) -> Option<Needs> {
+        let fence = Routine::of("MPI_Win_fence");
+        it.call((&fence, TraceName::new(0, 0)), &asserting(assertion))
+    }
+
+    #[test]
+    fn a_fence_says_that_nothing_precedes_it() {
+        const NO_PREDECESSOR: i64 = 1 << 13;
+        let mut it = Epochs::default();
+        it.made(7);
+        fence(&mut it, 0);
+        let claim = |it: &Epochs, assertion| {
+            let does = Does::Epoch(Epoch::Fence);
+            it.claim(does, &asserting(assertion)).is_some()
+        };
+        assert!(!claim(&it, NO_PREDECESSOR));
+        calls(&mut it, "MPI_Put", Some(1));
+        assert!(claim(&it, NO_PREDECESSOR) && !claim(&it, 0));
+        fence(&mut it, 0);
+        assert!(!claim(&it, NO_PREDECESSOR));
     }
 
     #[test]

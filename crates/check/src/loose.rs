@@ -114,10 +114,8 @@ fn seen(
                         tell(LooseEnd::NeverReceived { name, to, tag }, first());
                     }
                     Some(other) => {
-                        let is_certain = partner.is_some_and(|it| {
-                            let is_unsure = matching.is_uncertain(*communicator, it);
-                            !is_unsure && ![id, it].iter().any(|it| matching.is_disordered(*it))
-                        });
+                        let is_certain =
+                            partner.is_some_and(|it| is_sure(matching, *communicator, [id, it]));
                         if let PartKind::Receive { size: room, .. } = &other.kind
                             && is_certain
                             && let Some(end) = unfit(size, room, *to)
@@ -155,6 +153,12 @@ fn seen(
         }
     }
     found
+}
+
+/// Whether a message is the one that a receive took: send and receive, as they were matched.
+fn is_sure(matching: &Matching, communicator: CommunicatorId, pair: [PartId; 2]) -> bool {
+    let is_disordered = pair.iter().any(|it| matching.is_disordered(*it));
+    !is_disordered && !matching.is_uncertain(communicator, pair[1])
 }
 
 /// Whether a receive that was cancelled may have had the message.

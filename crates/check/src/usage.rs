@@ -67,6 +67,8 @@ pub struct Usage {
     grids: FxHashMap<i64, i64>,
     /// The thread that began MPI, and the level that it was given.
     main: Option<(TraceName, i64)>,
+    /// The call that ended it.
+    end: Option<Called>,
     /// Whether there may be sessions, which need no `MPI_Init`.
     has_sessions: bool,
     /// For each thread its first call that only the thread that began MPI may make at a low level.
@@ -164,21 +166,7 @@ impl Usage {
         let does = meaning.does;
         self.has_sessions |= is_of_sessions(does);
         self.waits_in_vain(routine, event, trace);
-        if matches!(does, Does::Begin { .. }) {
-            if self.main.is_some() {
-                let name = name.to_string();
-                self.tell(LooseEnd::Again { name }, trace, at);
-            } else if let Some((name, trace, at)) = self.threads.first().cloned()
-                && !self.has_sessions
-            {
-                // What begins MPI now was not called before.
-                let name = name.to_string();
-                self.tell(LooseEnd::BeforeInit { name }, trace, at);
-            }
-        } else if self.threads.is_empty() && !meaning.anytime {
-            self.changes += 1;
-            self.threads.push((name.clone(), trace, at));
-        }
+        self.begins_or_ends(routine, trace, at);
         let Some(arguments) = event.annotated.arguments.as_deref() else {
             return self.doubt(does);
         };
@@ -196,7 +184,8 @@ impl Usage {
                 });
             }
         }
-        if let Some(what) = self.partitions.again(does, event) {
+        let claim = || self.epochs.claim(does, event);
+        if let Some(what) = self.partitions.again(does, event).or_else(claim) {
             let (rule, name) = (rules::ARGUMENT, name.to_string());
             self.tell(LooseEnd::Argument { rule, name, what }, trace, at);
         }
@@ -224,6 +213,31 @@ impl Usage {
             Does::Shift => self.shift(name, event, trace),
             Does::File(what) => self.file((name, what), event, trace),
             _ => {}
+        }
+    }
+
+    /// Which thread begins MPI, which ends it, and what each calls first.
+    fn begins_or_ends(&mut self, routine: &Routine, trace: TraceName, at: u64) {
+        let Routine { name, meaning, .. } = routine;
+        let does = meaning.does;
+        if matches!(does, Does::Begin { .. }) {
+            if self.main.is_some() {
+                let name = name.to_string();
+                self.tell(LooseEnd::Again { name }, trace, at);
+            } else if let Some((name, trace, at)) = self.threads.first().cloned()
+                && !self.has_sessions
+            {
+                // What begins MPI now was not called before.
+                let name = name.to_string();
+                self.tell(LooseEnd::BeforeInit { name }, trace, at);
+            }
+        } else if does == Does::End {
+            self.changes += 1;
+            self.end = Some((name.clone(), trace, at));
+        }
+        if self.threads.is_empty() && !meaning.anytime && !matches!(does, Does::Begin { .. }) {
+            self.changes += 1;
+            self.threads.push((name.clone(), trace, at));
         }
     }
 
@@ -536,11 +550,13 @@ impl Usage {
         let called = self.threads.iter_mut().map(|it| &mut it.1);
         let main = self.main.iter_mut().map(|it| &mut it.0);
         let idle = self.idle.iter_mut().map(|it| &mut it.0.1);
+        let end = self.end.iter_mut().map(|it| &mut it.1);
         let all = mistakes
             .chain(suspects)
             .chain(called)
             .chain(main)
-            .chain(idle);
+            .chain(idle)
+            .chain(end);
         all.for_each(|it| *it = other);
     }
 
@@ -580,6 +596,7 @@ impl Usage {
             }
         }
         self.main = self.main.or(other.main);
+        self.end = self.end.take().or(other.end);
         self.idle = self.idle.take().or(other.idle);
         self.threads.extend(other.threads);
     }
@@ -613,6 +630,20 @@ impl Usage {
             return all;
         };
         let level = usize::try_from(level).unwrap_or(0);
+        // At every level the thread that began MPI has to end it.
+        let ended = self.end.iter().filter(|it| it.1 != main);
+        if let Some((name, trace, event)) = ended.into_iter().next() {
+            let mistake = LooseEnd::WrongThread {
+                name: name.to_string(),
+                threads: vec![*trace],
+                level: THREAD_LEVELS
+                    .get(level)
+                    .or(THREAD_LEVELS.last())
+                    .copied()
+                    .unwrap_or_default(),
+            };
+            all.insert(mistake, (*trace, *event, 1));
+        }
         let Some(level) = ONE_THREAD.get(level) else {
             return all;
         };
@@ -725,5 +756,30 @@ mod tests {
         assert_eq!(mistakes(&["MPI_Init", "MPI_Type_size"]), []);
         let session = ["MPI_Session_init", "MPI_Type_size", "MPI_Init"];
         assert_eq!(mistakes(&session), []);
+    }
+
+    #[test]
+    fn the_thread_that_began_mpi_ends_it() {
+        let calls = |it: &mut Usage, thread: u32, name: &str| {
+            let (routine, trace) = (Routine::of(name), TraceName::new(0, thread));
+            it.call(&routine, &resolved(Vec::new()), trace);
+            let does = routine.meaning.does;
+            it.returned(does, &resolved(Vec::new()), Terms::default(), trace);
+        };
+        let ended_by = |thread: u32| {
+            let (mut first, mut other) = (Usage::default(), Usage::default());
+            calls(&mut first, 0, "MPI_Init_thread");
+            let by = if thread == 0 { &mut first } else { &mut other };
+            calls(by, thread, "MPI_Finalize");
+            first.append(other);
+            first.mistakes(|_| false).into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(ended_by(0), []);
+        let wrong = LooseEnd::WrongThread {
+            name: "MPI_Finalize".to_owned(),
+            threads: vec![TraceName::new(0, 1)],
+            level: "MPI_THREAD_MULTIPLE",
+        };
+        assert_eq!(ended_by(1), [wrong]);
     }
 }

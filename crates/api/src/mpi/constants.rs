@@ -153,9 +153,20 @@ pub const fn is_exclusive(lock_type: i64) -> bool {
 /// Open MPI's assertions are the bits 0 to 4, MPICH's 10 to 14.
 #[must_use]
 pub const fn has_no_successor(assertion: i64) -> bool {
+    asserts(assertion, 4, 14)
+}
+
+/// Whether a fence says that no access comes before it (`MPI_MODE_NOPRECEDE`).
+#[must_use]
+pub const fn has_no_predecessor(assertion: i64) -> bool {
+    asserts(assertion, 1, 13)
+}
+
+/// Whether an assertion has this bit of Open MPI's, or that of MPICH's.
+const fn asserts(assertion: i64, open_mpi: u32, mpich: u32) -> bool {
     let is_mpich = assertion & ((1 << 10) - 1) == 0;
-    let bit = if is_mpich { 14 } else { 4 };
-    assertion < 1 << (bit + 1) && assertion & 1 << bit != 0
+    let (bit, last) = if is_mpich { (mpich, 14) } else { (open_mpi, 4) };
+    assertion < 1 << (last + 1) && assertion & 1 << bit != 0
 }
 
 /// The standard's name, in any case and without `MPI_`, of what a symbol of Open MPI holds: `comm_world` of `ompi_mpi_comm_world`.
@@ -410,5 +421,7 @@ mod tests {
     fn assertions_of_either_library() {
         assert!(has_no_successor(1 << 4) && has_no_successor(1 << 14 | 1 << 13));
         assert!(!has_no_successor(0) && !has_no_successor(1 << 3) && !has_no_successor(1 << 13));
+        assert!(has_no_predecessor(1 << 1) && has_no_predecessor(1 << 14 | 1 << 13));
+        assert!(!has_no_predecessor(0) && !has_no_predecessor(1 << 4 | 1));
     }
 }
