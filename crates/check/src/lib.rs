@@ -2,7 +2,7 @@
 //! collective operation that do not fit.
 //!
 //! ```text
-//!  each call ──► Observed ──► Usage          handles, epochs, buffers, arguments: while the calls are read
+//!  each call ──► RuleChecker ──► Usage          handles, epochs, buffers, arguments: while the calls are read
 //!  all tasks ──► loose_ends, mismatches      messages, requests, collective operations: when all is known
 //! ```
 //!
@@ -18,9 +18,9 @@ mod freed;
 mod loose;
 mod loose_end;
 mod mismatch;
-mod observed;
 mod of_calls;
 mod partitions;
+mod rule_checker;
 mod usage;
 
 pub use chosen::Chosen;
@@ -29,5 +29,5 @@ pub use freed::settle;
 pub use loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized, unfit};
 pub use loose_end::LooseEnd;
 pub use mismatch::{Aspect, Callers, Mismatch, Right, mismatches, origin, said};
-pub use observed::Observed;
+pub use rule_checker::RuleChecker;
 pub use usage::Usage;

@@ -44,21 +44,9 @@ enum Step {
     Send(Channel),
     Receive(Channel),
     /// A collective begins: its communicator, and whether others wait for this trace.
-    Enter(CommunicatorId, Gives),
+    Enter(CommunicatorId, bool),
     /// It ends: its number, and whether this trace waits for others.
-    Leave(CommunicatorId, u64, Takes),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gives {
-    Nothing,
-    Something,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    Nothing,
-    Something,
+    Leave(CommunicatorId, u64, bool),
 }
 
 /// The messages of a run, read once: logical times, and who can know of what.
@@ -243,7 +231,7 @@ fn steps_of(said: &Conversation, members: &Members, name: TraceName) -> Vec<(u64
 }
 
 /// Whether others wait for a task in a collective operation, and whether it waits for others; `None` where that is not known.
-fn ways(share: &Share, members: &Members, me: u32) -> Option<(Gives, Takes)> {
+fn ways(share: &Share, members: &Members, me: u32) -> Option<(bool, bool)> {
     let Does::Collective(shape, _) = share.meaning.does else {
         return None;
     };
@@ -252,21 +240,12 @@ fn ways(share: &Share, members: &Members, me: u32) -> Option<(Gives, Takes)> {
         all.get(usize::try_from(share.root?).ok()?).copied()
     };
     let is_root = root() == Some(me);
-    let (gives, takes) = match shape {
+    Some(match shape {
         Shape::All => (true, true),
         Shape::FromRoot => (is_root, !is_root),
         Shape::ToRoot => (!is_root, is_root),
         Shape::Prefix | Shape::Neighbours => return None,
-    };
-    let gives = match gives {
-        true => Gives::Something,
-        false => Gives::Nothing,
-    };
-    let takes = match takes {
-        true => Takes::Something,
-        false => Takes::Nothing,
-    };
-    Some((gives, takes))
+    })
 }
 
 /// A trace's clock while messages are matched.
@@ -437,7 +416,7 @@ impl<'a> Matching<'a> {
                 let all = self.collectives.entry((communicator, *number)).or_default();
                 *number += 1;
                 all.entered += 1;
-                if gives == Gives::Something {
+                if gives {
                     all.latest = all.latest.max(Some(clock.time(at)));
                 }
                 if self.members.get(&communicator) == Some(&all.entered) {
@@ -447,7 +426,7 @@ impl<'a> Matching<'a> {
             Step::Leave(communicator, number, takes) => {
                 let all = self.collectives.entry((communicator, number)).or_default();
                 let is_whole = self.members.get(&communicator) == Some(&all.entered);
-                if takes == Takes::Something {
+                if takes {
                     if !is_whole && !anyway {
                         all.waiting.push(trace);
                         return false;
@@ -530,11 +509,10 @@ mod tests {
 
     #[test]
     fn nobody_leaves_a_barrier_before_all_have_entered() {
-        use {Gives::Something as Gives, Takes::Something as Takes};
         let both = |at| {
             vec![
-                (at, Step::Enter(C, Gives)),
-                (at + 1, Step::Leave(C, 0, Takes)),
+                (at, Step::Enter(C, true)),
+                (at + 1, Step::Leave(C, 0, true)),
             ]
         };
         let steps = [both(3), both(10), both(5)];
@@ -543,10 +521,7 @@ mod tests {
         // One that has not come: the others wait for nothing.
         let steps = [
             both(3),
-            vec![
-                (7, Step::Receive(channel(9, 1))),
-                (8, Step::Enter(C, Gives)),
-            ],
+            vec![(7, Step::Receive(channel(9, 1))), (8, Step::Enter(C, true))],
         ];
         assert_eq!(shifts(&steps).0[0], [(4, 5)]);
     }

@@ -6,7 +6,7 @@
 use crate::Waiting;
 use lockstep_api::mpi::constants::{ANY_SOURCE, PROC_NULL};
 use lockstep_api::mpi::{self, Does, Function, Kind};
-use lockstep_check::{Observed, Usage, loose_ends, mismatches};
+use lockstep_check::{RuleChecker, Usage, loose_ends, mismatches};
 use lockstep_comm::{
     CommunicatorId, Conversation, Matching, Membership, Routine, Said, State, Windows,
     without_buffers,
@@ -212,7 +212,7 @@ fn resolved(
 }
 
 /// Some calls; `None` where the bytes end.
-fn speak(said: &mut Said<Observed>, bytes: &mut Bytes<'_>) -> Option<()> {
+fn speak(said: &mut Said<RuleChecker>, bytes: &mut Bytes<'_>) -> Option<()> {
     let all = bases();
     for index in 0..MOST {
         let chosen = [bytes.byte()?, bytes.byte()?];

@@ -3,7 +3,7 @@
 
 use crate::message_tests::resolved;
 use lockstep_api::mpi::Kind;
-use lockstep_check::{Observed, Usage, at_once, loose_ends};
+use lockstep_check::{RuleChecker, Usage, at_once, loose_ends};
 use lockstep_comm::{
     CommunicatorId, Conversation, Matching, Membership, Observer, Operation, Routine, Said, State,
     Waits, Windows,
@@ -51,7 +51,7 @@ fn receive() -> Resolved {
 /// What rank 1 is told of, whose calls these are: `None` is one that did not come back.
 fn told(calls: &[(&str, Resolved, Option<Resolved>)], state: State) -> Vec<String> {
     let trace = TraceName::new(1, 0);
-    let mut said: Said<Observed> = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
+    let mut said: Said<RuleChecker> = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
     let nothing = resolved(Vec::new());
     said.exchange(&Routine::of("MPI_Init"), &nothing, Some(&nothing));
     for (name, call, given) in calls {
@@ -110,7 +110,7 @@ fn probe(name: &'static str, flag: i64) -> (&'static str, Resolved, Option<Resol
 /// What rank 1 waits for in the last of these calls, and whether it received by it.
 fn waits(calls: Vec<(&str, Resolved, Option<Resolved>)>) -> Option<(Waits, bool)> {
     let trace = TraceName::new(1, 0);
-    let mut said: Said<Observed> = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
+    let mut said: Said<RuleChecker> = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
     for (name, call, given) in &calls {
         said.exchange(&Routine::of(name), call, given.as_ref());
     }
@@ -195,7 +195,7 @@ fn a_request_that_no_call_made() {
 
 /// A rank of which two threads wait, and this level of thread support was given.
 fn two_threads(level: i64) -> Vec<String> {
-    let mut rules = Observed::default();
+    let mut rules = RuleChecker::default();
     let threads = [TraceName::new(1, 0), TraceName::new(1, 1)];
     let provided = argument("provided", Kind::Result, Value::Number(level));
     let given = resolved(vec![provided]);

@@ -9,7 +9,7 @@
 
 use crate::observe::Observed;
 use lockstep_calltree::{Forest, FunctionMap, Grown, Trace};
-use lockstep_check::{Observed as Rules, Usage, mismatches};
+use lockstep_check::{RuleChecker, Usage, mismatches};
 use lockstep_comm::rounds::{self, Speaker};
 use lockstep_comm::{
     CommunicatorId, Conversation, Functions, Matching, Reader, Reading, Routines, Strand, Windows,
@@ -74,7 +74,7 @@ impl Source for Whole {
 
     fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told> {
         let read = |thread: &Thread| {
-            let mut reader: Reader<Rules> =
+            let mut reader: Reader<RuleChecker> =
                 Reader::new(thread.name, context.first, context.world, false);
             let is_wanted = |id: FunctionId| context.routines.get(id).is_some();
             let mut events = context.communicators.events_of(thread, is_wanted);
@@ -84,7 +84,7 @@ impl Source for Whole {
         let like = alike(threads);
         let own = threads.par_iter().zip(&like).enumerate();
         let own = own.map(|(index, ((_, thread), first))| (*first == index).then(|| read(thread)));
-        let own: Vec<Option<lockstep_comm::Told<Rules>>> = own.collect();
+        let own: Vec<Option<lockstep_comm::Told<RuleChecker>>> = own.collect();
         let others = threads.par_iter().zip(&like).enumerate();
         let others = others.map(|(index, ((_, thread), first))| {
             let (said, windows, rules) = own.get(*first).filter(|_| *first != index)?.as_ref()?;
@@ -116,7 +116,7 @@ impl Source for Whole {
 
 /// What is kept of the rules once a thread is read.
 fn unobserved(
-    (said, windows, rules): lockstep_comm::Told<Rules>,
+    (said, windows, rules): lockstep_comm::Told<RuleChecker>,
 ) -> (Conversation, Windows, Usage) {
     (said, windows, rules.into())
 }
@@ -156,7 +156,7 @@ pub struct Follower {
 #[derive(Debug)]
 struct Said {
     trace: TraceName,
-    reader: Reader<Rules>,
+    reader: Reader<RuleChecker>,
     mark: EventsMark,
 }
 
@@ -355,7 +355,7 @@ fn stand(
 
 /// What was read of a thread.
 struct Heard<'a> {
-    reader: Reader<Rules>,
+    reader: Reader<RuleChecker>,
     /// Where reading can go on.
     mark: Option<EventsMark>,
     resolver: Resolver<'a>,

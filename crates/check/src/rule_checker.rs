@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// What a thread does with MPI that is wrong whatever the others do, as it is read.
 #[derive(Debug, Clone, Default)]
-pub struct Observed {
+pub struct RuleChecker {
     usage: Usage,
     buffers: Buffers,
     /// Whether there may be intercommunicators.
@@ -36,13 +36,13 @@ struct Open {
     terms: Terms,
 }
 
-impl From<Observed> for Usage {
-    fn from(it: Observed) -> Self {
+impl From<RuleChecker> for Usage {
+    fn from(it: RuleChecker) -> Self {
         it.usage
     }
 }
 
-impl Observed {
+impl RuleChecker {
     /// What is wrong with a call by itself. Gives the memory that it uses.
     fn given(&mut self, call: &Call<'_>) -> Vec<Touch> {
         let (Routine { name, meaning, .. }, event) = (call.routine, call.event);
@@ -86,7 +86,7 @@ impl Observed {
     }
 }
 
-impl Observer for Observed {
+impl Observer for RuleChecker {
     type Rest = (Epochs, usize);
 
     fn call(&mut self, call: &Call<'_>) {
