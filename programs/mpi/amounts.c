@@ -2,6 +2,7 @@
 // 3 ranks; mostly all come to their end, since less is sent than there is room for.
 //
 //   amounts alltoallv        rank 1 sends one integer to rank 2, which expects two
+//   amounts alltoallv_kinds  rank 1 gives numbers of another kind than all others
 //   amounts gatherv          rank 2 sends one integer, and the root expects two
 //   amounts scatterv         the root has one integer for rank 2, which expects two
 //   amounts allgatherv       rank 1 sends one integer, and all expect two
@@ -25,6 +26,12 @@ static void alltoallv(int less) {
   int sent[RANKS] = {2, 2, 2}, expected[RANKS] = {2, 2, 2};
   if (rank == 1) sent[2] -= less;
   MPI_Alltoallv(from, sent, at, MPI_INT, to, expected, at, MPI_INT, MPI_COMM_WORLD);
+}
+
+static void alltoallv_kinds(int differs) {
+  int each[RANKS] = {2, 2, 2};
+  MPI_Datatype kind = rank == 1 && differs ? MPI_FLOAT : MPI_INT;
+  MPI_Alltoallv(from, each, at, kind, to, each, at, kind, MPI_COMM_WORLD);
 }
 
 static void gatherv(int less) {
@@ -60,6 +67,7 @@ static void alltoall(void) {
 static void fine(void) {
   int counts[RANKS] = {2, 2, 2};
   alltoallv(0);
+  alltoallv_kinds(0);
   gatherv(0);
   scatterv(0);
   allgatherv(0);
@@ -87,6 +95,7 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (strcmp(lapse, "alltoallv") == 0) alltoallv(1);
+  if (strcmp(lapse, "alltoallv_kinds") == 0) alltoallv_kinds(1);
   if (strcmp(lapse, "gatherv") == 0) gatherv(1);
   if (strcmp(lapse, "scatterv") == 0) scatterv(1);
   if (strcmp(lapse, "allgatherv") == 0) allgatherv(1);

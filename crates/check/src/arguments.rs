@@ -148,10 +148,14 @@ fn argument(
     }
 }
 
+/// Whether a handle of a file is null; that of MPICH is no pointer to anything, and has no name.
+pub(crate) fn is_no_file(handle: &Handle) -> bool {
+    handle.raw == 0 || handle.name.as_deref() == Some(FILE_NULL)
+}
+
 /// A null handle, or one of what is predefined and freed.
 fn of_handle(does: Does, handle: &Handle, kind: Kind) -> Option<String> {
-    // MPICH's is no pointer to anything, and has no name.
-    let no_file = matches!(kind, Kind::File | Kind::FileAt) && handle.raw == 0;
+    let no_file = matches!(kind, Kind::File | Kind::FileAt) && is_no_file(handle);
     let name = handle.name.as_deref();
     let name = name.or(no_file.then_some(FILE_NULL))?;
     let is_null = kind != Kind::GroupAt && Resource::used(kind).is_some() && is_null(name);

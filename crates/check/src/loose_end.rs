@@ -210,6 +210,13 @@ pub enum LooseEnd {
         /// The receiver.
         to: u32,
     },
+    /// A call gave back an error.
+    Failed {
+        /// The function that was called.
+        name: String,
+        /// The class of the error: `MPI_ERR_NO_SUCH_FILE`; the code of one that is not known.
+        error: String,
+    },
     /// `MPI_Finalize` was over.
     AfterFinalize {
         /// The function that was called.

@@ -5,8 +5,11 @@ use lockstep_api::mpi::rules::{self, Rule};
 use lockstep_api::mpi::{Counts, Does, Shape};
 use lockstep_comm::{
     Amount, Collective, CommunicatorId, Conversation, Matching, Membership, PartId, PartKind, Role,
+    are_unlike,
 };
 use lockstep_trace::SourceLine;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -306,32 +309,55 @@ fn is_same(one: &Collective, other: &Collective) -> bool {
         )
 }
 
-/// The first who sends another amount than its receiver expects, and that one. O(members^2) where amounts are known.
+/// Who sends another amount than its receiver expects, or other elements: the pair of whom one is in most such pairs, and that one
+/// last. O(members^2) where amounts are known.
 fn unequal(shares: &[(PartId, &Collective)]) -> Option<Vec<(String, Vec<PartId>)>> {
     let senders = shares
         .iter()
         .filter_map(|(id, it)| Some((id, it.amounts.as_ref()?.sent.as_ref()?)));
     // Those are looked at edge by edge.
     let senders = senders.filter(|(_, it)| !matches!(it, Amount::Edges(_)));
-    let mut pairs = senders.flat_map(|(from, sent)| {
+    let pairs = senders.flat_map(|(from, sent)| {
         let receivers = shares
             .iter()
             .filter_map(|(id, it)| Some((id, it.amounts.as_ref()?.expected.as_ref()?)));
         receivers.map(move |(to, expected)| ((from, sent), (to, expected)))
     });
-    pairs.find_map(|((from, sent), (to, expected))| {
+    let pairs = pairs.filter_map(|((from, sent), (to, expected))| {
         let ((sent, unit), (expected, other)) = (sent.of(to.task)?, expected.of(from.task)?);
-        let differ = unit == other && sent != expected;
-        differ.then(|| {
-            vec![
-                (
-                    format!("{expected} {unit} from rank {}", from.task),
-                    vec![*to],
-                ),
-                (format!("{sent} {unit} for rank {}", to.task), vec![*from]),
-            ]
-        })
-    })
+        let differ = match unit == other {
+            true => sent != expected,
+            false => sent > 0 && are_unlike((unit, sent), (other, expected)),
+        };
+        differ.then_some(((*from, sent, unit), (*to, expected, other)))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let culprit = in_most(pairs.iter().map(|(from, to)| (from.0.task, to.0.task)))?;
+    let of_it = |(from, to): &&((PartId, _, _), (PartId, _, _))| {
+        [from.0.task, to.0.task].contains(&culprit)
+    };
+    let ((from, sent, unit), (to, expected, other)) = pairs.iter().find(of_it)?;
+    let mut sides = vec![
+        (
+            format!("{expected} {other} from rank {}", from.task),
+            vec![*to],
+        ),
+        (format!("{sent} {unit} for rank {}", to.task), vec![*from]),
+    ];
+    if from.task != culprit {
+        sides.reverse();
+    }
+    Some(sides)
+}
+
+/// The task that is in most of these pairs; of several, the one that comes first.
+fn in_most(pairs: impl Iterator<Item = (u32, u32)>) -> Option<u32> {
+    let mut times: FxHashMap<u32, (usize, Reverse<usize>)> = FxHashMap::default();
+    for (at, task) in pairs.flat_map(|(one, other)| [one, other]).enumerate() {
+        times.entry(task).or_insert((0, Reverse(at))).0 += 1;
+    }
+    let most = times.into_iter().max_by_key(|it| it.1)?;
+    Some(most.0)
 }
 
 /// Of a graph of which each tells its own edges, one that its two ends do not tell alike: that of whom most such edges are, and
@@ -366,13 +392,7 @@ fn unpaired(
     edges.retain(|(from, to), (out, into)| {
         out != into && told.contains_key(from) && told.contains_key(to)
     });
-    let mut times: BTreeMap<u32, usize> = BTreeMap::new();
-    for (from, to) in edges.keys() {
-        *times.entry(*from).or_default() += 1;
-        *times.entry(*to).or_default() += 1;
-    }
-    let most = *times.values().max()?;
-    let (culprit, _) = times.into_iter().find(|it| it.1 == most)?;
+    let culprit = in_most(edges.keys().copied())?;
     let of_it = |(from, to): &(u32, u32)| *from == culprit || *to == culprit;
     let ((from, to), (out, into)) = edges.into_iter().find(|(it, _)| of_it(it))?;
     let said = |times, way, other| match times {

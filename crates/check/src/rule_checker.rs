@@ -1,13 +1,14 @@
 //! The rules that are looked at while the calls of a thread are read.
 
+use crate::arguments::is_no_file;
 use crate::buffers::{Buffers, Made, Touch, has_buffers, overlap, synchronises, touches};
 use crate::epochs::Epochs;
 use crate::loose_end::LooseEnd;
 use crate::of_calls::CHECKS;
 use crate::usage::{Suspect, Terms, Usage};
-use lockstep_api::mpi::{Resource, rules};
+use lockstep_api::mpi::{Kind, Resource, rules};
 use lockstep_comm::{Begun, Call, Changes, Observer, Routine, Started, opens_between};
-use lockstep_trace::{Resolved, TraceName};
+use lockstep_trace::{Resolved, TraceName, Value};
 use std::sync::Arc;
 
 /// What a thread does with MPI that is wrong whatever the others do, as it is read.
@@ -17,6 +18,8 @@ pub struct RuleChecker {
     buffers: Buffers,
     /// Whether there may be intercommunicators.
     meets_others: bool,
+    /// Whether the opening of a file failed: what is done with no file then follows from that.
+    lacks_file: bool,
     /// The call that is not over.
     open: Option<Open>,
 }
@@ -53,7 +56,8 @@ impl RuleChecker {
             false => Vec::new(),
         };
         let name = name.to_string();
-        let told = CHECKS.iter().find_map(|check| {
+        let follows = self.lacks_file && event.handle("fh").is_some_and(is_no_file);
+        let told = CHECKS.iter().filter(|_| !follows).find_map(|check| {
             let what = (check.wrong)(call, self.meets_others)?;
             Some((check.rule, what))
         });
@@ -64,6 +68,23 @@ impl RuleChecker {
             self.usage.tell(LooseEnd::Aliased { name }, call.trace, at);
         }
         touches
+    }
+
+    /// Tells of a call that gave back an error.
+    fn fails(&mut self, event: &Resolved) {
+        let results = event.annotated.arguments.as_deref().unwrap_or_default();
+        let error = results
+            .iter()
+            .rfind(|it| matches!(it.value, Value::Error(..)));
+        let (Some(error), Some(open)) = (error, &self.open) else {
+            return;
+        };
+        self.lacks_file |= results.iter().any(|it| it.kind == Kind::NewFile);
+        let mistake = LooseEnd::Failed {
+            name: open.made.name.to_string(),
+            error: error.value.to_string(),
+        };
+        self.usage.tell(mistake, open.trace, open.event);
     }
 
     /// Tells of an operation that runs and uses the same memory.
@@ -176,6 +197,7 @@ impl Observer for RuleChecker {
     fn returned(&mut self, routine: &Routine, event: &Resolved, trace: TraceName) {
         let terms = self.open.as_ref().map_or(Terms::default(), |it| it.terms);
         let does = routine.meaning.does;
+        self.fails(event);
         self.usage.returned(does, event, terms, trace);
     }
 

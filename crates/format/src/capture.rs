@@ -17,6 +17,9 @@ pub const MOST_PARAMETERS: usize = 14;
 pub mod op {
     /// End of the entry's or of the return's part.
     pub const END: u8 = 0;
+    /// What the function returns, an `int`, where that is not 0: the one result that may be missing, [`super::code`] of it, behind
+    /// all others. The whole byte: it is no `END`.
+    pub const CODE: u8 = 1 << 4;
     /// An `int`.
     pub const INT: u8 = 1;
     /// A 64-bit integer.
@@ -47,6 +50,23 @@ pub mod op {
     pub const BUFFER: u8 = 14;
     /// One of [`super::wide`], which the high 4 bits of the second byte say.
     pub const WIDE: u8 = 15;
+}
+
+/// The value that stands for an error code: such as no other has.
+#[must_use]
+pub const fn code(returned: i32) -> i64 {
+    i64::MIN + returned as u32 as i64
+}
+
+/// The error code that a value stands for, if it is one.
+#[must_use]
+pub const fn returned(value: i64) -> Option<i32> {
+    let above = value.wrapping_sub(i64::MIN) as u64;
+    if above >> 32 == 0 {
+        Some(above as i32)
+    } else {
+        None
+    }
 }
 
 /// Instructions behind [`op::WIDE`].
@@ -86,4 +106,19 @@ pub mod wide {
     pub const GRID: u8 = 14;
     /// The same, where that parameter is the address of an `int`, and the handle is an `int`.
     pub const GRID_AT: u8 = 15;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_codes_are_told_from_other_values() {
+        for one in [1, 15, -1, i32::MAX, i32::MIN] {
+            assert_eq!(returned(code(one)), Some(one));
+        }
+        for other in [0, -1, i64::MAX, i64::MIN + (1 << 32), 0x7fff_ffff_f000] {
+            assert_eq!(returned(other), None);
+        }
+    }
 }

@@ -112,9 +112,19 @@ pub(crate) fn capture(function: &Function) -> Option<Capture> {
         };
         capture.put(op::WIDE | of, second(learns, parameter.position).into());
     }
+    if tells_errors(function) {
+        capture.put(op::CODE, 0);
+    }
     capture.end();
     let is_empty = capture.length == 2;
     Some(capture).filter(|_| !is_empty || !function.meaning().is_local())
+}
+
+/// Whether an error that the function returns is taken: of those that are looked at when they return anyhow, and of those of files,
+/// whose errors do not end a job. Fortran's is written elsewhere.
+fn tells_errors(function: &Function) -> bool {
+    let is_looked_at = |kind: Kind| kind.is_result() || matches!(kind, Kind::File | Kind::FileAt);
+    function.language == Language::C && function.parameters().any(|it| is_looked_at(it.kind))
 }
 
 /// Which parameters count arrays.
@@ -196,7 +206,7 @@ mod tests {
         );
         assert_eq!(
             program("MPI_Waitall"),
-            [INT, 0, HANDLES_AT, 1, END, STATUSES_AT, 2, END]
+            [INT, 0, HANDLES_AT, 1, END, STATUSES_AT, 2, CODE, 0, END]
         );
         assert_eq!(
             program("mpi_waitsome_"),
@@ -238,7 +248,18 @@ mod tests {
         );
         assert_eq!(
             program("MPI_Comm_size"),
-            [HANDLE, 0, END, INT_AT, 1, WIDE, wide::SIZE << 4 | 1, END]
+            [
+                HANDLE,
+                0,
+                END,
+                INT_AT,
+                1,
+                WIDE,
+                wide::SIZE << 4 | 1,
+                CODE,
+                0,
+                END
+            ]
         );
         assert_eq!(
             program("MPI_Cart_sub"),
@@ -250,9 +271,13 @@ mod tests {
                 END,
                 HANDLE_AT,
                 2,
+                CODE,
+                0,
                 END
             ]
         );
+        let closed = program("MPI_File_close");
+        assert_eq!(closed, [LONG_AT, 0, END, CODE, 0, END]);
         let grid = program("mpi_cart_create_");
         assert!(grid.ends_with(&[END, INT_AT, 5, WIDE | 1 << 4, wide::GRID_AT << 4 | 5, END]));
         let scattered = program("MPI_Scatterv");
@@ -292,7 +317,8 @@ mod tests {
                 };
                 // These are learnt from besides.
                 let learns = ["Comm_size", "Comm_rank", "Cart_create"].contains(&function.base);
-                let captured = captured + usize::from(learns);
+                let more = usize::from(learns) + usize::from(tells_errors(&function));
+                let captured = captured + more;
                 // The program never ends early.
                 assert_eq!(program.bytes().len(), 2 * captured + 2, "{name}");
             }

@@ -19,7 +19,7 @@ use crate::thread::Thread;
 use crate::x86_64::arguments::Call;
 use core::ptr::null_mut;
 use core::sync::atomic::{Ordering, compiler_fence};
-use lockstep_format::capture::{MOST_CAPTURE, MOST_ELEMENTS, MOST_PARAMETERS, op, wide};
+use lockstep_format::capture::{self, MOST_CAPTURE, MOST_ELEMENTS, MOST_PARAMETERS, op, wide};
 use lockstep_format::codec::Sink;
 use lockstep_format::plan::{SHORT, stub};
 use lockstep_format::process::{clock, kind, stamp, thread as layout};
@@ -644,7 +644,7 @@ pub fn enter(thread: &mut Thread, call: &Call) {
     side.values.length = 0;
     side.values.push(call.return_address() as i64);
     // SAFETY: the program behind the stub, and what the MPI function will read too.
-    let rest = unsafe { take(call.program(), &arguments, &mut side.values) };
+    let rest = unsafe { take(call.program(), &arguments, 0, &mut side.values) };
     side.store(call, 0);
     let is_over = |it: &Pending| it.slot <= call.slot();
     while side
@@ -699,7 +699,14 @@ fn take_results(thread: &mut Thread, call: &Call) {
     side.is_at_work = true;
     side.values.length = 0;
     // SAFETY: the program behind the stub; results that the MPI function wrote.
-    unsafe { take(pending.program, &pending.arguments, &mut side.values) };
+    unsafe {
+        take(
+            pending.program,
+            &pending.arguments,
+            call.returned(),
+            &mut side.values,
+        )
+    };
     side.store(call, 1);
     side.is_at_work = false;
     end_segment(thread);
@@ -730,6 +737,7 @@ impl Side {
 unsafe fn take(
     program: *const u8,
     arguments: &[u64; MOST_PARAMETERS],
+    returned: i32,
     values: &mut Values,
 ) -> *const u8 {
     let argument = |index: u8| arguments.get(index as usize).copied().unwrap_or(0);
@@ -748,6 +756,8 @@ unsafe fn take(
             let counter = argument(code >> 4);
             at = at.add(2);
             match code & 15 {
+                // `op::CODE`
+                op::END if returned != 0 => values.push(capture::code(returned)),
                 op::INT => values.push(i64::from(value as i32)),
                 op::LONG => values.push(value as i64),
                 op::BUFFER => values.push(handles::buffer(value)),

@@ -35,6 +35,9 @@ fn told(end: &LooseEnd, at: &str, are_several: bool) -> String {
                 word(*resource)
             )
         }
+        LooseEnd::Failed { name, error } => {
+            format!("called {name}{at}, which failed ({error}), and went on")
+        }
         LooseEnd::Past { name } => format!("called {name}{at} with a request that was over"),
         LooseEnd::Idle { name } => {
             format!("called {name}{at} again and again with null requests only")

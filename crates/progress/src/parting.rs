@@ -20,9 +20,9 @@
 use crate::observe::{Normal, Observed};
 use crate::sites::lines_between;
 use crate::waits::{Waiting, Why};
-use lockstep_calltree::{Forest, FunctionKey, NodeId};
+use lockstep_calltree::{Forest, FunctionKey, NodeId, StackFrame};
 use lockstep_check::{Aspect, Callers, Mismatch, Right};
-use lockstep_comm::{CommunicatorId, Conversation, Matching, PartId};
+use lockstep_comm::{CommunicatorId, Conversation, Matching, PartId, is_named_so};
 use lockstep_trace::{Run, SourceLine, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -33,6 +33,8 @@ use std::sync::Arc;
 const MOST_WALKED: usize = 64;
 /// So many operations of all of them together are walked.
 const MOST_STEPS: usize = 1 << 22;
+/// So many calls that handed over to the next are open at once.
+const MOST_TAILS: u64 = 4;
 /// So many operations before and behind one are looked at for the way of another member.
 const NEAR: usize = 64;
 
@@ -117,15 +119,26 @@ impl<'a> Tasks<'a> {
         let lines = self.lines(trace, &events)?;
         let each = shares.keys().zip(events);
         each.map(|(order, event)| {
-            let position = self.forest.position(root, event)?;
-            // Whoever handed over to another call by a jump led to it as well.
             let way = Way {
-                calls: position.stack.iter().map(|it| it.function).collect(),
+                calls: self.calls(root, event)?,
                 line: lines.get(&event).cloned(),
             };
             Some((*order, ways.number(way)))
         })
         .collect()
+    }
+
+    /// The calls that are open in a call of MPI, itself the last. Whoever handed over to another call by a jump led to it as well;
+    /// the events have that jump, and the tree has it only once the call returned.
+    fn calls(&self, root: NodeId, event: u64) -> Option<Vec<FunctionKey>> {
+        let events = (0..=MOST_TAILS).filter_map(|it| event.checked_sub(it));
+        let mut stacks = events.filter_map(|it| Some(self.forest.position(root, it)?.stack));
+        let is_it = |stack: &Vec<StackFrame>| {
+            let last = stack.last().map(|it| self.forest.function(it.function));
+            last.is_some_and(|it| is_named_so(&it.name))
+        };
+        let stack = stacks.find(is_it)?;
+        Some(stack.iter().map(|it| it.function).collect())
     }
 
     /// The lines of these calls of a thread, of those that have one.

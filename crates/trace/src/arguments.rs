@@ -18,7 +18,7 @@ use crate::symbols::Symbols;
 pub use laps::Lap;
 use lockstep_api::mpi::constants::{ANY_TAG, Class, IN_PLACE};
 use lockstep_api::mpi::{self, Kind};
-use lockstep_format::capture::MOST_ELEMENTS;
+use lockstep_format::capture::{self, MOST_ELEMENTS};
 use lockstep_format::codec;
 use lockstep_format::side::{Decoder, Found, Standing};
 use rustc_hash::FxHashMap;
@@ -84,6 +84,8 @@ pub enum Value {
     Status(i64, i64, i64),
     /// Statuses: how many there were; source and tag of the first of them.
     Statuses(i64, Vec<(i64, i64)>),
+    /// An error code, and its class, where the library's is known.
+    Error(i32, Option<&'static str>),
 }
 
 impl fmt::Display for Handle {
@@ -133,6 +135,8 @@ impl fmt::Display for Value {
                     .collect();
                 list(f, *count, &shown)
             }
+            Self::Error(code, None) => write!(f, "{code}"),
+            Self::Error(_, Some(class)) => f.write_str(class),
         }
     }
 }
@@ -406,6 +410,13 @@ impl Source {
         is_result: bool,
         values: &[i64],
     ) -> Vec<Argument> {
+        let (values, code) = match values {
+            [values @ .., last] if is_result => match capture::returned(*last) {
+                Some(code) => (values, Some(code)),
+                None => (&values[..], None),
+            },
+            _ => (values, None),
+        };
         let mut left = values.iter().copied();
         let parameters = function.parameters();
         let mut arguments: Vec<Argument> = parameters
@@ -423,6 +434,11 @@ impl Source {
         for it in arguments.iter_mut().filter(|it| it.kind.is_behind()) {
             it.value = behind(it.kind, &mut left).unwrap_or(Value::Omitted);
         }
+        arguments.extend(code.map(|code| Argument {
+            name: "error",
+            kind: Kind::Result,
+            value: Value::Error(code, self.library.error_class(code)),
+        }));
         arguments
     }
 

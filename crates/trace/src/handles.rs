@@ -68,6 +68,11 @@ impl Library {
         }
     }
 
+    /// The standard's name of the class of an error code.
+    pub fn error_class(&self, code: i32) -> Option<&'static str> {
+        self.constants().error_class(code)
+    }
+
     /// The standard's name of a special rank.
     pub fn rank_name(&self, rank: i64) -> Option<&'static str> {
         self.constants().rank(rank)

@@ -68,6 +68,17 @@ impl Library {
         Some(row.2)
     }
 
+    /// The standard's name of the class of an error code. MPICH has the class in the low bits of a code, and says more in the others.
+    #[must_use]
+    pub fn error_class(self, code: i32) -> Option<&'static str> {
+        let is_it = |(_, of_open_mpi, of_mpich): &&(&str, i32, i32)| match self {
+            Self::OpenMpi => *of_open_mpi == code,
+            Self::Mpich => *of_mpich == code & MPICH_CLASS,
+        };
+        let row = ERROR_CLASSES.iter().find(is_it)?;
+        Some(row.0)
+    }
+
     /// The standard's name of a special rank.
     #[must_use]
     pub const fn rank(self, rank: i64) -> Option<&'static str> {
@@ -80,6 +91,73 @@ impl Library {
         }
     }
 }
+
+/// The bits of an error code of MPICH that say its class.
+const MPICH_CLASS: i32 = 0x7f;
+
+/// Error classes: the standard's name, the number of Open MPI, and that of MPICH; 0 where there is none.
+const ERROR_CLASSES: &[(&str, i32, i32)] = &[
+    ("MPI_ERR_BUFFER", 1, 1),
+    ("MPI_ERR_COUNT", 2, 2),
+    ("MPI_ERR_TYPE", 3, 3),
+    ("MPI_ERR_TAG", 4, 4),
+    ("MPI_ERR_COMM", 5, 5),
+    ("MPI_ERR_RANK", 6, 6),
+    ("MPI_ERR_REQUEST", 7, 19),
+    ("MPI_ERR_ROOT", 8, 7),
+    ("MPI_ERR_GROUP", 9, 8),
+    ("MPI_ERR_OP", 10, 9),
+    ("MPI_ERR_TOPOLOGY", 11, 10),
+    ("MPI_ERR_DIMS", 12, 11),
+    ("MPI_ERR_ARG", 13, 12),
+    ("MPI_ERR_UNKNOWN", 14, 13),
+    ("MPI_ERR_TRUNCATE", 15, 14),
+    ("MPI_ERR_OTHER", 16, 15),
+    ("MPI_ERR_INTERN", 17, 16),
+    ("MPI_ERR_IN_STATUS", 18, 17),
+    ("MPI_ERR_PENDING", 19, 18),
+    ("MPI_ERR_ACCESS", 20, 20),
+    ("MPI_ERR_AMODE", 21, 21),
+    ("MPI_ERR_ASSERT", 22, 53),
+    ("MPI_ERR_BAD_FILE", 23, 22),
+    ("MPI_ERR_BASE", 24, 46),
+    ("MPI_ERR_CONVERSION", 25, 23),
+    ("MPI_ERR_DISP", 26, 52),
+    ("MPI_ERR_DUP_DATAREP", 27, 24),
+    ("MPI_ERR_FILE_EXISTS", 28, 25),
+    ("MPI_ERR_FILE_IN_USE", 29, 26),
+    ("MPI_ERR_FILE", 30, 27),
+    ("MPI_ERR_INFO_KEY", 31, 29),
+    ("MPI_ERR_INFO_NOKEY", 32, 31),
+    ("MPI_ERR_INFO_VALUE", 33, 30),
+    ("MPI_ERR_INFO", 34, 28),
+    ("MPI_ERR_IO", 35, 32),
+    ("MPI_ERR_KEYVAL", 36, 48),
+    ("MPI_ERR_LOCKTYPE", 37, 47),
+    ("MPI_ERR_NAME", 38, 33),
+    ("MPI_ERR_NO_MEM", 39, 34),
+    ("MPI_ERR_NOT_SAME", 40, 35),
+    ("MPI_ERR_NO_SPACE", 41, 36),
+    ("MPI_ERR_NO_SUCH_FILE", 42, 37),
+    ("MPI_ERR_PORT", 43, 38),
+    ("MPI_ERR_QUOTA", 44, 39),
+    ("MPI_ERR_READ_ONLY", 45, 40),
+    ("MPI_ERR_RMA_CONFLICT", 46, 49),
+    ("MPI_ERR_RMA_SYNC", 47, 50),
+    ("MPI_ERR_SERVICE", 48, 41),
+    ("MPI_ERR_SIZE", 49, 51),
+    ("MPI_ERR_SPAWN", 50, 42),
+    ("MPI_ERR_UNSUPPORTED_DATAREP", 51, 43),
+    ("MPI_ERR_UNSUPPORTED_OPERATION", 52, 44),
+    ("MPI_ERR_WIN", 53, 45),
+    ("MPI_ERR_RMA_RANGE", 68, 55),
+    ("MPI_ERR_RMA_ATTACH", 69, 56),
+    ("MPI_ERR_RMA_FLAVOR", 70, 58),
+    ("MPI_ERR_RMA_SHARED", 71, 57),
+    ("MPI_ERR_SESSION", 0, 75),
+    ("MPI_ERR_PROC_ABORTED", 0, 76),
+    ("MPI_ERR_VALUE_TOO_LARGE", 0, 77),
+];
 
 /// `MPI_COMM_WORLD`.
 pub const COMM_WORLD: &str = "MPI_COMM_WORLD";

@@ -33,7 +33,7 @@ impl Severity {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Fatal => "MPI may end the job in that very call",
-            Self::Error => "MPI forbids it, and what comes of it is not defined",
+            Self::Error => "MPI does not define what comes of it",
             Self::Luck => "it went well this time, and need not the next time",
             Self::Left => "something is left over at the end",
         }
@@ -106,6 +106,7 @@ rules! {
     OTHER_TERMS: "other-terms" Error "6.14" "they differ in what else all have to say alike",
     OVERLAP: "overlap" Error "3.7.2" "a call uses memory that an operation uses which runs, and one of the two writes it",
     OTHER_WAY: "other-way" Error "14.2.1" "a file is written that was opened for reading, or the other way round",
+    FAILED: "failed" Error "9.3" "a call gave back an error, and the rank went on",
     NEVER_STARTED: "never-started" Error "3.9" "a persistent request is waited for and freed, and was never started",
     GIVEN_UP: "given-up" Error "3.7.3" "the request of a receive is freed before it is complete",
     OTHER_DATATYPE: "other-datatype" Error "3.3.1" "a message is received as another datatype",

@@ -38,6 +38,7 @@ impl LooseEnd {
             Self::NeverCompleted { .. } => rules::NEVER_COMPLETED,
             Self::OtherDatatype { .. } => rules::OTHER_DATATYPE,
             Self::TooLarge { .. } => rules::TOO_LARGE,
+            Self::Failed { .. } => rules::FAILED,
             Self::AfterFinalize { .. } => rules::AFTER_FINALIZE,
             Self::NeverUnlocked { .. } => rules::NEVER_UNLOCKED,
             Self::NeverEnded { .. } => rules::NEVER_ENDED,
@@ -75,6 +76,7 @@ impl LooseEnd {
             | Self::GivenUp { name, .. }
             | Self::NeverReceived { name, .. }
             | Self::NeverCompleted { name, .. }
+            | Self::Failed { name, .. }
             | Self::AfterFinalize { name, .. }
             | Self::NeverEnded { name, .. }
             | Self::NeverFreed { name, .. } => Some(name),

@@ -19,6 +19,7 @@ pub struct Call {
     stub: u64,
     program: u64,
     return_address: u64,
+    returned: u64,
 }
 
 impl Call {
@@ -35,6 +36,11 @@ impl Call {
     /// Where it returns to; at an entry only.
     pub fn return_address(&self) -> u64 {
         self.return_address
+    }
+
+    /// What it returns, an `int`; at an exit only.
+    pub fn returned(&self) -> i32 {
+        self.returned as i32
     }
 
     /// Its capture program; at an entry only.
@@ -58,13 +64,14 @@ impl Call {
     /// The call that a routine on the slow path was called for: its frame is one of our own.
     pub fn of_slow(thread: &mut Thread, frame: &Frame, is_exit: bool) -> Option<Self> {
         let slot = &raw const frame.slot as u64 + 8;
-        Self::new(thread, frame.arguments(), slot, frame.slot, is_exit)
+        let registers = (frame.arguments(), frame.result());
+        Self::new(thread, registers, slot, frame.slot, is_exit)
     }
 
     /// `None` where the call was not recorded: its return address is in place.
     fn new(
         thread: &mut Thread,
-        registers: [u64; 6],
+        (registers, returned): ([u64; 6], u64),
         slot: u64,
         return_address: u64,
         is_exit: bool,
@@ -87,6 +94,7 @@ impl Call {
             stub,
             program,
             return_address,
+            returned,
         })
     }
 }
@@ -117,7 +125,10 @@ impl Saved {
     fn call(&self, thread: &mut Thread, is_exit: bool) -> Option<Call> {
         Call::new(
             thread,
-            [self.rdi, self.rsi, self.rdx, self.rcx, self.r8, self.r9],
+            (
+                [self.rdi, self.rsi, self.rdx, self.rcx, self.r8, self.r9],
+                self.rax,
+            ),
             &raw const self.slot as u64,
             self.return_address,
             is_exit,

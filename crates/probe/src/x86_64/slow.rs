@@ -53,6 +53,11 @@ impl Frame {
         self.registers[REGISTER_RDI]
     }
 
+    /// What the program's call returns as an integer.
+    pub fn result(&self) -> u64 {
+        self.registers[REGISTER_RAX]
+    }
+
     /// Replaces what the program's call returns as an integer.
     pub fn set_result(&mut self, value: u64) {
         self.registers[REGISTER_RAX] = value;

@@ -4,12 +4,19 @@ use lockstep_testkit::Scratch;
 use lockstep_testkit::mpi::{Mpi, a_turn};
 
 /// What is wrong, and the parts of the sentence.
-const CASES: [(&str, [&str; 2]); 7] = [
+const CASES: [(&str, [&str; 2]); 8] = [
     (
         "alltoallv",
         [
             "rank 1 calls MPI_Alltoallv at amounts.c:",
             " with 1 MPI_INT for rank 2 where rank 2 calls MPI_Alltoallv at amounts.c:",
+        ],
+    ),
+    (
+        "alltoallv_kinds",
+        [
+            "rank 1 calls MPI_Alltoallv at amounts.c:",
+            " with 2 MPI_FLOAT from rank 0 where rank 0 calls MPI_Alltoallv at amounts.c:",
         ],
     ),
     (
