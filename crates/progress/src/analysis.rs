@@ -1,30 +1,31 @@
-//! A run's progress: the whole of it, in plain values.
+//! The order of the steps by which a run's progress is found.
 
 use crate::astray::astray;
+use crate::blame::{causes, deeds, differed, differed_before};
 use crate::call_words;
-use crate::cause::{Cause, causes, deeds, differed, differed_before};
+use crate::cause::Cause;
 use crate::displaced::displaced;
 use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::facts;
-use crate::group::{Order, apart};
-use crate::holding::{self, Kept};
+use crate::group::{Order, apart, group};
+use crate::holding;
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose_words;
 use crate::observe::{Normal, Observed};
 use crate::parting::{Tasks, tell_apart};
 use crate::past::{went_ahead, went_on};
 use crate::place::{self, Coordinates, Moment, Program};
-use crate::races::{Race, doubts, race, steals};
+use crate::progress::{Facts, Progress};
+use crate::races::{doubts, race, steals};
 use crate::recount::recount;
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
 use crate::standard;
-use crate::strays::{self, Stray, Unreceived, calls, strays, unstarted_receive};
-use crate::team::{Truant, truants};
+use crate::strays::{self, calls, strays, unstarted_receive};
+use crate::task::{Activity, Group, Task};
+use crate::team::truants;
 use crate::verdict;
-use crate::wait_words;
-use crate::waits::{Wait, Waiting, Why};
-use crate::watch::Standing;
+use crate::waits::{Waiting, Why};
 use crate::which::begun_before;
 use lockstep_api::mpi::rules;
 use lockstep_check::{
@@ -32,167 +33,9 @@ use lockstep_check::{
     never_finalized, origin,
 };
 use lockstep_comm::{Circle, CommunicatorId, Conversation, Matching, Membership, without_buffers};
-use lockstep_trace::{Communicators, End, EndKind, Fact, Origin, Run, SourceLine, TraceName};
-use serde::{Deserialize, Serialize};
+use lockstep_trace::{Communicators, EndKind, Origin, Run, TraceName};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
-
-/// What kind of standstill it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Tasks wait for what can never come.
-    Deadlock,
-    /// A task goes round and round, and others wait for it.
-    Livelock,
-    /// A task is in its own code, and others wait for it.
-    Slow,
-    /// Nothing of the kind.
-    #[default]
-    None,
-}
-
-/// What a group of tasks is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Activity {
-    /// In its own code, or a library that is not MPI.
-    Computation,
-    /// In MPI.
-    Communication,
-    /// Its process is gone, other than by being killed with the job.
-    Ended,
-    /// After `MPI_Finalize`.
-    Finished,
-}
-
-/// A task: a rank, or without MPI a thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
-    /// Rank, or number of the trace.
-    pub number: u32,
-    /// Its (main) trace.
-    pub trace: TraceName,
-    /// How its process ended.
-    pub end: End,
-    /// Open calls, outermost first.
-    pub stack: Arc<[Place]>,
-    /// A function that it may still be in, within the innermost open call: its call and its return were
-    /// recorded together, and nothing since.
-    pub leaf: Option<String>,
-    /// What it is doing.
-    pub activity: Activity,
-    /// Where it waits by asking again and again: it stands then where it began to, however often it asked since.
-    pub polls: Option<Polling>,
-    /// Whether it brought its job down: it died, or ended with a status that says so.
-    pub crashed: bool,
-    /// Events recorded of it; of a rank, those of all its threads.
-    pub events: u64,
-    /// Whether it is there to start others only, as `mpirun` is.
-    pub is_launcher: bool,
-}
-
-/// How a task waits that asks again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Polling {
-    /// The function of MPI that it calls.
-    pub name: Arc<str>,
-    /// The first of these calls, by its event in the task's trace; `None` where another thread of it makes them.
-    pub since: Option<u64>,
-}
-
-/// An open call.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// The function.
-    pub function: String,
-    /// Whether it is a library's.
-    pub imported: bool,
-    /// Where it was called.
-    pub called_at: Option<SourceLine>,
-}
-
-/// Tasks at one place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Its tasks, by number.
-    pub tasks: Vec<u32>,
-    /// Open calls, outermost first.
-    pub stack: Arc<[Place]>,
-    /// A function that they may still be in, as of [`Task::leaf`].
-    pub leaf: Option<String>,
-    /// Loops around its place, outermost first, whose iteration is certain: by the function they are in and
-    /// the first that they call, and the iteration, from 1.
-    pub loops: Vec<(String, u64)>,
-    /// The same, where it may be another: who goes on counts further.
-    pub(crate) turns: Vec<(String, u64)>,
-    /// What it is doing.
-    pub activity: Activity,
-}
-
-/// A run's progress.
-#[derive(Debug, Clone)]
-pub struct Progress {
-    /// The answer in a sentence.
-    pub verdict: String,
-    /// Whether a task hangs.
-    pub hang: bool,
-    /// How.
-    pub kind: Kind,
-    /// Whether tasks are ranks; else they are threads.
-    pub is_mpi: bool,
-    /// The tasks, by number.
-    pub tasks: BTreeMap<u32, Task>,
-    /// The groups, by their first task.
-    pub groups: Vec<Group>,
-    /// Pairs of groups (more progressed, less progressed), transitively reduced.
-    pub edges: Vec<(usize, usize)>,
-    /// The groups that hold the others up: the least progressed of those whom the others wait for, or
-    /// of all where nobody is known to wait.
-    pub least: Vec<usize>,
-    /// Who waits for whom.
-    pub waiting: Waiting,
-    /// Collective operations that do not fit.
-    pub mismatches: Vec<Mismatch>,
-    /// The same in sentences.
-    pub mismatched: Vec<String>,
-    /// Collective operations that do not fit, and what fits by luck, as values.
-    pub(crate) unfit: Vec<Fact>,
-    /// Messages and requests that came to nothing, and pairs that do not fit.
-    pub loose: Vec<Loose>,
-    /// A deadlock that only buffering or the order of messages prevented, in a sentence.
-    pub potential: Option<String>,
-    /// Tasks that did something else than is normal, and made the others wait.
-    pub causes: Vec<Cause>,
-    /// In a deadlock: a message that nobody received, and that may have been meant for those who wait.
-    pub unreceived: Option<Unreceived>,
-    /// For what tasks wait, though nothing tells that they do: in words.
-    pub(crate) doubts: BTreeMap<u32, String>,
-    /// Threads that did not come to a barrier at which a task is.
-    pub(crate) truants: BTreeMap<u32, Truant>,
-    /// By threads that are over and kept a lock for which others wait: where they took it.
-    pub(crate) kept: BTreeMap<TraceName, Kept>,
-    /// Names of communicators in which somebody is waited for, the world's left out.
-    pub communicators: BTreeMap<CommunicatorId, String>,
-    /// Open calls of threads, of processes that have several.
-    pub threads: BTreeMap<TraceName, Vec<Place>>,
-    /// Which answers are lost, and why.
-    pub notes: Vec<String>,
-}
-
-/// Everything that the verdict is made of.
-pub(crate) struct Facts<'a> {
-    pub progress: &'a Progress,
-    pub conversations: &'a BTreeMap<u32, Conversation>,
-    pub communicators: &'a Communicators,
-    pub membership: &'a Membership,
-    pub strays: &'a [Stray],
-    pub sites: &'a Sites,
-    pub steals: &'a [Race],
-    /// What the first task that crashed gave the call of MPI that it is in: `(count=-1, dest=7)`.
-    pub given: Option<String>,
-}
 
 /// Where the tasks of a run stand, and what it waits for.
 #[must_use]
@@ -215,7 +58,11 @@ impl Follower {
     #[must_use]
     pub fn analyse(&mut self, run: &Run) -> Progress {
         let mut observed = Observed::new(run, self);
-        self.settle(&mut observed);
+        self.settle(
+            &mut observed.conversations,
+            &observed.membership,
+            &observed.communicators,
+        );
         let mut processes = run.processes.iter();
         let goes_on = processes.any(|it| it.end.kind == EndKind::Running);
         conclude(run, observed, None, goes_on)
@@ -582,178 +429,3 @@ const MOST_RECOUNTED: usize = 16;
 
 /// Mismatches that are put in words: after the first, others follow from it.
 const MOST_MISMATCHES: usize = 10;
-
-impl Progress {
-    /// Tasks of which nothing is known yet.
-    pub(crate) fn of(is_mpi: bool, tasks: BTreeMap<u32, Task>, notes: Vec<String>) -> Self {
-        Self {
-            verdict: String::new(),
-            hang: false,
-            kind: Kind::None,
-            is_mpi,
-            tasks,
-            groups: Vec::new(),
-            edges: Vec::new(),
-            least: Vec::new(),
-            waiting: Waiting::default(),
-            mismatches: Vec::new(),
-            mismatched: Vec::new(),
-            unfit: Vec::new(),
-            loose: Vec::new(),
-            potential: None,
-            causes: Vec::new(),
-            unreceived: None,
-            doubts: BTreeMap::new(),
-            truants: BTreeMap::new(),
-            kept: BTreeMap::new(),
-            communicators: BTreeMap::new(),
-            threads: BTreeMap::new(),
-            notes,
-        }
-    }
-
-    /// Says what a watch found of a run that still goes on: whether a task hangs, how, and the sentence.
-    pub fn settle(&mut self, standing: Standing) {
-        match standing {
-            Standing::No if self.hang => {
-                (self.hang, self.kind) = (false, Kind::None);
-                self.causes.clear();
-                self.verdict = verdict::moving();
-            }
-            Standing::No | Standing::Hangs(Kind::Deadlock) => {}
-            Standing::Hangs(kind) => {
-                (self.hang, self.kind) = (true, kind);
-                if kind == Kind::Livelock && self.waiting.stuck.is_empty() {
-                    self.verdict = verdict::livelocked(self);
-                }
-            }
-            Standing::Silent(quiet) => {
-                (self.hang, self.kind) = (true, Kind::Slow);
-                self.verdict = verdict::silent(self, quiet);
-            }
-        }
-    }
-
-    /// Says it as of a job that may go on yet: who holds the others up is slow so far.
-    pub fn so_far(&mut self) {
-        self.verdict = verdict::so_far(&self.verdict, self.kind);
-    }
-
-    /// The tasks that hold the others up.
-    #[must_use]
-    pub fn holding(&self) -> Vec<u32> {
-        let groups = self.least.iter().filter_map(|it| self.groups.get(*it));
-        groups.flat_map(|it| &it.tasks).copied().collect()
-    }
-
-    /// What a group does, in a word or two.
-    #[must_use]
-    pub fn word(&self, group: &Group) -> &'static str {
-        // Their first threads wait for others of theirs.
-        let waits = |task: &u32| {
-            let first = self.tasks.get(task).map(|it| it.trace);
-            let mut inside = self.waiting.inside.iter();
-            inside.any(|it| Some(it.from) == first)
-        };
-        match group.activity {
-            Activity::Computation if group.tasks.iter().all(waits) => "waits",
-            // A thread that came back from the function that it began with, or waits for work in a pool.
-            Activity::Computation if !self.is_mpi && group.stack.is_empty() => "over or idle",
-            Activity::Computation => "computes",
-            Activity::Communication => "in MPI",
-            Activity::Ended => "ended",
-            Activity::Finished => "finished",
-        }
-    }
-
-    /// `rank 5`, `ranks 0-3,7`, `thread 2`.
-    #[must_use]
-    pub fn who(&self, tasks: &[u32]) -> String {
-        verdict::who(self, tasks)
-    }
-
-    /// What a task waits for: `for a message from rank 3 with tag 7`.
-    #[must_use]
-    pub fn reason(&self, wait: &Wait) -> String {
-        wait_words::reason(self, wait)
-    }
-
-    /// [`Self::reasons`] in sentences: `ranks 0-1 wait for a message from rank 3 with tag 7`.
-    #[must_use]
-    pub fn waits_told(&self) -> Vec<String> {
-        let told = |(who, why): (Vec<u32>, String)| {
-            let verb = if who.len() == 1 { "waits" } else { "wait" };
-            format!("{} {verb} {why}", self.who(&who))
-        };
-        self.reasons().into_iter().map(told).collect()
-    }
-
-    /// What tasks wait for, those that wait for the same together.
-    #[must_use]
-    pub fn reasons(&self) -> Vec<(Vec<u32>, String)> {
-        let mut reasons: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-        for task in self.tasks.keys() {
-            let waits: Vec<&Wait> = waits_of(&self.waiting, *task).collect();
-            let Some(first) = waits.first() else { continue };
-            let targets: Vec<u32> = waits.iter().map(|wait| wait.to).collect();
-            let all_alike = waits.iter().all(|wait| wait.why == first.why);
-            let text = match all_alike && waits.len() > 1 {
-                true => wait_words::together(self, first, &targets),
-                false => {
-                    let each: Vec<String> = waits.iter().map(|it| self.reason(it)).collect();
-                    each.join(" and ")
-                }
-            };
-            reasons.entry(text).or_default().push(*task);
-        }
-        reasons
-            .into_iter()
-            .map(|(text, tasks)| (tasks, text))
-            .collect()
-    }
-}
-
-/// Groups by place, and where each stands.
-fn group<'s>(
-    tasks: &BTreeMap<u32, Task>,
-    standing: impl Iterator<Item = &'s place::Standing>,
-    program: &Program<'_>,
-) -> (Vec<Group>, Vec<&'s Coordinates>) {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut places: Vec<&Coordinates> = Vec::new();
-    type Key<'a> = (Activity, &'a [Place], Option<&'a str>);
-    let mut known: HashMap<Key<'_>, Vec<usize>> = HashMap::new();
-    for (task, standing) in tasks.values().zip(standing) {
-        let same = known
-            .entry((task.activity, &*task.stack, task.leaf.as_deref()))
-            .or_default();
-        match same.iter().find(|group| *places[**group] == standing.at) {
-            Some(group) => {
-                let group = &mut groups[*group];
-                group.tasks.push(task.number);
-                // What is said of a group is right of all.
-                group.loops.retain(|it| standing.iterations.contains(it));
-            }
-            None => {
-                same.push(groups.len());
-                places.push(&standing.at);
-                groups.push(Group {
-                    tasks: vec![task.number],
-                    stack: task.stack.clone(),
-                    leaf: task.leaf.clone(),
-                    loops: standing.iterations.clone(),
-                    turns: program.loops(&standing.at),
-                    activity: task.activity,
-                });
-            }
-        }
-    }
-    (groups, places)
-}
-
-/// The waits of a task; all of them are in the order of those who wait.
-pub(crate) fn waits_of(waiting: &Waiting, task: u32) -> impl Iterator<Item = &Wait> {
-    let first = waiting.waits.partition_point(|wait| wait.from < task);
-    let rest = waiting.waits.get(first..).unwrap_or(&[]);
-    rest.iter().take_while(move |wait| wait.from == task)
-}

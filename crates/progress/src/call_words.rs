@@ -1,13 +1,13 @@
 //! Calls that do not fit each other, or fit by luck, in words.
 
-use crate::analysis::Facts;
+use crate::cause::way;
+use crate::place_words::{telling, who};
+use crate::progress::Facts;
 use crate::races::{Doubt, Harm, Race};
 use crate::sites::Sites;
-use crate::verdict::{group_of, telling, who};
 use lockstep_api::mpi::{Does, Making, Shape};
-use lockstep_check::{Aspect, Callers, LooseEnd, Mismatch, Right};
+use lockstep_check::{Aspect, LooseEnd, Mismatch, Right};
 use lockstep_comm::{Conversation, PartKind};
-use lockstep_trace::{base_name, brief};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
@@ -125,7 +125,7 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         let is_open = conversation.pending.contains(&part.operation)
             && conversation.call(part.operation).is_some_and(is_first);
         let line = is_open
-            .then(|| group_of(progress, id.task))
+            .then(|| progress.group_of(id.task))
             .flatten()
             .and_then(|group| {
                 let frame = group.stack.get(telling(&group.stack)?)?;
@@ -193,27 +193,6 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         callers(0),
         mismatch.order + 1,
     )
-}
-
-/// ` in sum(), called at solve.c:31 in gather(), under couple()`: by which calls a side came to an operation.
-pub(crate) fn way(callers: &Callers) -> String {
-    let mut text = match callers.within.as_str() {
-        "" => return String::new(),
-        name => format!(" in {}", brief(base_name(name))),
-    };
-    if let Some(caller) = &callers.called_in {
-        let at = match callers.lines.as_slice() {
-            [] => String::new(),
-            [one] => format!(" at {}", one.brief()),
-            [one, two] => format!(" at {} or {}", one.brief(), two.line),
-            [one, more @ ..] => format!(" at {} or {} other places", one.brief(), more.len()),
-        };
-        text.push_str(&format!(", called{at} in {}", brief(base_name(caller))));
-    }
-    if let Some(under) = &callers.under {
-        text.push_str(&format!(", under {}", brief(base_name(under))));
-    }
-    text
 }
 
 /// What a share of a collective operation does.

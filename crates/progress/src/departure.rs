@@ -10,7 +10,7 @@
 //! *Guarantees*: what was still open at the end is not called left out. *Costs*: O(calls of frames that
 //! differ), at most [`MOST`]; equal subtrees cost nothing. *Not for*: showing all differences (`diff`).
 
-use crate::place::{counts, is_mpi};
+use crate::counted::{counts, is_mpi};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 
 /// A departure.

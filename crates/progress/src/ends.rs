@@ -1,6 +1,6 @@
 //! How the tasks ended: by themselves, with their job, or with their launcher.
 
-use crate::analysis::{Activity, Place, Task};
+use crate::task::{Activity, Place, Task};
 use crate::waits::Waiting;
 use lockstep_check::Usage;
 use lockstep_comm::{Conversation, Doing, State, is_routine};

@@ -2,17 +2,18 @@
 //!
 //! They stand in the order in which a reader meets them: who ended, who did otherwise, who hangs, and what does not fit.
 
-use crate::analysis::{Facts, Group, Place, Progress};
 use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, ended};
 use crate::inside::Inside;
+use crate::judgement::named;
+use crate::place_words::telling;
+use crate::progress::{Facts, Progress};
 use crate::races::Race;
+use crate::task::{Group, Kind, Place};
 use crate::thread_words::died_in;
-use crate::verdict::{group_of, named, telling};
-use crate::{Kind, PartId};
 use lockstep_api::mpi::rules;
 use lockstep_check::{Loose, Mismatch, origin};
-use lockstep_comm::Circle;
+use lockstep_comm::{Circle, PartId};
 use lockstep_trace::{Fact, SourceLine, TraceName, c_name};
 
 impl Progress {
@@ -212,7 +213,7 @@ fn operation(
     let conversation = facts.conversations.get(&task);
     let called = conversation.and_then(|it| Some((it, it.operations.get(at)?)));
     let open = called.filter(|(it, _)| it.pending.contains(&at));
-    let stack = open.and_then(|_| group_of(facts.progress, task));
+    let stack = open.and_then(|_| facts.progress.group_of(task));
     let lines = match stack {
         Some(group) => self::at(&group.stack).1,
         None => called.map_or_else(Vec::new, |(it, _)| facts.sites.lines(it, at)),

@@ -3,8 +3,9 @@
 //! Without MPI no thread waits for another process; where all processes ended well, none waits for another thread. That leaves
 //! threads that did not come to a barrier: those are looked for ([`crate::team`]) only if the program has any.
 
-use crate::analysis::{Activity, Group, Progress, Task};
 use crate::ends::ended_well;
+use crate::progress::Progress;
+use crate::task::{Activity, Group, Task};
 use crate::verdict;
 use lockstep_comm::gathers;
 use lockstep_trace::{Outline, Outlined, ThreadName};

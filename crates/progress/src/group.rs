@@ -1,10 +1,11 @@
 //! Tasks at one place are a group; groups are ordered by progress.
 
-use crate::analysis::Group;
-use crate::place::{Coordinates, Program};
+use crate::place::{Coordinates, Program, Standing};
+use crate::task::{Activity, Group, Place, Task};
 use crate::waits::Waiting;
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
 
 /// The progress of groups: which is behind which.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,6 +79,44 @@ impl Order {
     }
 }
 
+/// Groups by place, and where each stands.
+pub(crate) fn group<'s>(
+    tasks: &BTreeMap<u32, Task>,
+    standing: impl Iterator<Item = &'s Standing>,
+    program: &Program<'_>,
+) -> (Vec<Group>, Vec<&'s Coordinates>) {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: Vec<&Coordinates> = Vec::new();
+    type Key<'a> = (Activity, &'a [Place], Option<&'a str>);
+    let mut known: HashMap<Key<'_>, Vec<usize>> = HashMap::new();
+    for (task, standing) in tasks.values().zip(standing) {
+        let same = known
+            .entry((task.activity, &*task.stack, task.leaf.as_deref()))
+            .or_default();
+        match same.iter().find(|group| *places[**group] == standing.at) {
+            Some(group) => {
+                let group = &mut groups[*group];
+                group.tasks.push(task.number);
+                // What is said of a group is right of all.
+                group.loops.retain(|it| standing.iterations.contains(it));
+            }
+            None => {
+                same.push(groups.len());
+                places.push(&standing.at);
+                groups.push(Group {
+                    tasks: vec![task.number],
+                    stack: task.stack.clone(),
+                    leaf: task.leaf.clone(),
+                    loops: standing.iterations.clone(),
+                    turns: program.loops(&standing.at),
+                    activity: task.activity,
+                });
+            }
+        }
+    }
+    (groups, places)
+}
+
 /// Of a group in which some wait for a message, say, and another is known to wait for nobody and is waited for, that one
 /// stands by itself: it holds the others up, not the whole group. O(tasks + waits).
 pub(crate) fn apart<P: Copy>(groups: Vec<(Group, P)>, waiting: &Waiting) -> Vec<(Group, P)> {
@@ -104,7 +143,6 @@ pub(crate) fn apart<P: Copy>(groups: Vec<(Group, P)>, waiting: &Waiting) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Activity;
     use crate::waits::{Wait, Why};
 
     #[test]

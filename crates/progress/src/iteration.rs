@@ -29,8 +29,8 @@
 //! every third time is a loop of three; the same calls twice in a row are two rounds; what is called in the
 //! first iteration only, or just before the loop as at its end, may move where a round is seen to begin.
 
+use crate::counted::counts;
 use crate::nesting::{Loop, Nesting, Place};
-use crate::place::counts;
 use lockstep_calltree::{Forest, FunctionKey, Item, Label};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graphmap::DiGraphMap;

@@ -1,10 +1,12 @@
 //! Who holds the others up, and whether a task hangs at all.
 
-use crate::analysis::{Activity, Group, Kind, Progress, Task, waits_of};
 use crate::ends::{crashed, ended, left};
 use crate::group::Order;
-use crate::waits::Waiting;
+use crate::progress::Progress;
+use crate::task::{Activity, Group, Kind, Task};
+use crate::waits::{Waiting, Why, waits_of};
 use lockstep_check::{Mismatch, origin};
+use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tasks that nothing keeps from going on, and that others wait for, directly or not.
@@ -142,4 +144,83 @@ fn is_polled(progress: &Progress) -> bool {
             let is_core = |to: u32| progress.waiting.cores.iter().flatten().any(|it| *it == to);
             polls(task) && waits_of(&progress.waiting, *task).any(|it| is_core(it.to))
         })
+}
+
+/// Those that are to be named in a deadlock.
+pub(crate) fn named(progress: &Progress) -> Vec<u32> {
+    let stuck = &progress.waiting.stuck;
+    let core: Vec<u32> = progress.waiting.cores.concat();
+    let gone: Vec<u32> = core
+        .iter()
+        .copied()
+        .filter(|task| !stuck.contains(task))
+        .collect();
+    // Who waits for one that is gone; else those of the core that are behind; else the core.
+    let behind: Vec<u32> = progress
+        .least
+        .iter()
+        .flat_map(|group| &progress.groups[*group].tasks)
+        .copied()
+        .filter(|task| core.contains(task))
+        .collect();
+    let named = if !gone.is_empty() {
+        let for_gone = |task: &&u32| awaited(progress, **task).iter().any(|it| gone.contains(it));
+        stuck.iter().filter(for_gone).copied().collect()
+    } else if !behind.is_empty() && behind.len() < core.len() {
+        // A thread for which others of its process wait is told first, where it waits itself.
+        let within = behind.iter().flat_map(|it| awaited_within(progress, *it));
+        let within: BTreeSet<u32> = within
+            .filter(|it| core.contains(it) && !behind.contains(it))
+            .collect();
+        // Of two, the other is told, too, if it does not wait for all.
+        let is_apart = |task: u32| {
+            waits_of(&progress.waiting, task).all(|it| !matches!(it.why, Why::Collective(..)))
+        };
+        let is_told = |it: &&u32| {
+            core.len() == 2 && !behind.contains(it) && !within.contains(it) && is_apart(**it)
+        };
+        let others: Vec<u32> = core.iter().filter(is_told).copied().collect();
+        [within.into_iter().collect(), behind, others].concat()
+    } else {
+        // Of threads, those first for whom others wait and for nobody else: who holds their lock, say.
+        let waits = progress
+            .waiting
+            .inside
+            .iter()
+            .filter(|it| !progress.is_mpi && it.to.len() == 1);
+        let wanted: Vec<TraceName> = waits.filter_map(|it| it.to.first().copied()).collect();
+        let times = |task: &u32| {
+            let trace = progress.tasks.get(task).map(|it| it.trace);
+            wanted.iter().filter(|it| Some(**it) == trace).count()
+        };
+        let mut core = core;
+        core.sort_by_key(|it| std::cmp::Reverse(times(it)));
+        core
+    };
+    // A deadlock has a subject.
+    match named.is_empty() {
+        true => stuck.iter().copied().collect(),
+        false => named,
+    }
+}
+
+/// For whom a task waits: by messages and collective operations, and as a thread of its process.
+fn awaited(progress: &Progress, task: u32) -> Vec<u32> {
+    let outside = waits_of(&progress.waiting, task).map(|it| it.to);
+    outside.chain(awaited_within(progress, task)).collect()
+}
+
+/// For which threads of its process a thread waits that is a task.
+fn awaited_within(progress: &Progress, task: u32) -> Vec<u32> {
+    let waits = progress
+        .waiting
+        .inside
+        .iter()
+        .filter(|it| !progress.is_mpi && it.task == task);
+    let threads: BTreeSet<TraceName> = waits.flat_map(|it| it.to.iter().copied()).collect();
+    let tasks = progress.tasks.values();
+    tasks
+        .filter(|it| threads.contains(&it.trace))
+        .map(|it| it.number)
+        .collect()
 }

@@ -29,9 +29,11 @@
 mod analysis;
 mod astray;
 mod beside;
+mod blame;
 mod builds;
 mod call_words;
 mod cause;
+mod counted;
 mod departure;
 mod displaced;
 mod ends;
@@ -55,7 +57,9 @@ mod omission;
 mod parting;
 mod past;
 mod place;
+mod place_words;
 mod precedent;
+mod progress;
 pub mod published;
 mod races;
 mod recount;
@@ -64,7 +68,9 @@ mod shown;
 mod sites;
 mod source;
 mod standard;
+mod stray_words;
 mod strays;
+mod task;
 mod team;
 mod thread_words;
 mod unseen;
@@ -74,10 +80,9 @@ mod waits;
 mod walk;
 mod watch;
 mod which;
+mod why_words;
 
-pub use analysis::{
-    Activity, Group, Kind, Place, Polling, Progress, Task, analyse, analyse_against,
-};
+pub use analysis::{analyse, analyse_against};
 pub use astray::Misdirection;
 pub use beside::departed_from_each;
 pub use cause::{Cause, Deed};
@@ -90,8 +95,10 @@ pub use lockstep_check::{Aspect, Callers, Chosen, Loose, LooseEnd, Mismatch, Rig
 pub use lockstep_comm::{Circle, CommunicatorId, Doing, Lock, PartId};
 pub use loose_words::sentence as loose_sentence;
 pub use omission::{Evidence, Omission};
+pub use progress::Progress;
 pub use source::Follower;
 pub use strays::Unreceived;
+pub use task::{Activity, Group, Kind, Place, Polling, Task};
 pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
 pub use watch::{Standing, Watch};
 

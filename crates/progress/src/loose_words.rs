@@ -1,7 +1,6 @@
 //! Loose ends, in words.
 
-use crate::wait_words::function;
-use lockstep_api::mpi::Resource;
+use lockstep_api::mpi::{self, Does, Epoch, Resource};
 use lockstep_check::{Loose, LooseEnd, Needs};
 use lockstep_trace::{Site, TraceName, brief, ranges};
 
@@ -211,6 +210,13 @@ pub(crate) fn called_at(site: &Site) -> String {
         at if at.is_empty() => format!(" in {}", brief(&site.caller)),
         at => format!(" at {at}"),
     }
+}
+
+/// The function that is this step of an epoch.
+pub(crate) fn function(step: Epoch) -> String {
+    let mut all = mpi::functions();
+    let found = all.find(|it| it.meaning().does == Does::Epoch(step));
+    format!("MPI_{}", found.map_or("", |it| it.base))
 }
 
 #[cfg(test)]

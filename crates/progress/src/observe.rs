@@ -1,6 +1,5 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
-use crate::analysis::{Activity, Place, Polling, Task};
 use crate::builds::Renamed;
 use crate::ends::{
     died_of_a_signal, ended_well, ends_in_a_crash, is_crash, is_mpi, killed_first,
@@ -8,6 +7,7 @@ use crate::ends::{
 };
 use crate::place::{Moment, open};
 use crate::source::{Context, Source};
+use crate::task::{Activity, Place, Polling, Task};
 use lockstep_calltree::{Forest, NodeId, StackFrame, left_out};
 use lockstep_check::{Chosen, Usage};
 use lockstep_comm::{

@@ -4,9 +4,9 @@
 //! *Guarantees*: none of who is wrong; it is the last thing that is asked, of tasks of a deadlock of which nothing else is known.
 //! *Costs*: O(waits log tasks). *Not for*: tasks whose places nothing orders.
 
-use crate::analysis::Group;
 use crate::cause::{Cause, Deed};
 use crate::group::Order;
+use crate::task::Group;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_api::mpi::{self, Does};
 use lockstep_comm::{CommunicatorId, Conversation, State};
@@ -171,8 +171,8 @@ pub(crate) fn passed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Activity;
     use crate::message_tests::{Asked, Job, collective, receive, send};
+    use crate::task::Activity;
     use lockstep_comm::{Mode, PartKind, Peer};
 
     /// Rank 0 went past a loop in which the others wait for it, and came to its end or waits for all.

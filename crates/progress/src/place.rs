@@ -27,13 +27,12 @@
 //! *Costs*: O(nodes of the forest) once, O(depth x list) a task, O(edges) a comparison.
 //! *Not for*: two places that look alike so: they are one place, and may seem a loop.
 
+use crate::counted::counts;
 use crate::iteration::{Fold, Witness};
 use crate::nesting::{ENTRY, Place as At};
 use crate::shown::{Path, Shown};
-use crate::walk::{Turn, Walk};
+use crate::walk::{Level, Turn, Walk};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId, StackFrame};
-use lockstep_comm::is_named_so;
-use lockstep_trace::threads::Does;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
@@ -67,21 +66,6 @@ impl From<NodeId> for Moment {
     fn from(root: NodeId) -> Self {
         Self { root, event: None }
     }
-}
-
-/// Where in an open call.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Level {
-    /// The function; `None` is the thread.
-    pub function: Option<FunctionKey>,
-    /// Which of the functions that it calls.
-    pub at: At,
-    /// Whether that call is open; else it was the last.
-    pub inside: bool,
-    /// The loops of the function around it, outermost first.
-    pub loops: Vec<Turn>,
-    /// The same, if iterations begin with other calls, too ([`crate::nesting::Flow::otherwise`]).
-    pub otherwise: Vec<Turn>,
 }
 
 /// Where an open call came to.
@@ -365,21 +349,4 @@ pub(crate) fn open(forest: &Forest, moment: Moment) -> Vec<StackFrame> {
         Some(event) => at(event).unwrap_or_default(),
         None => forest.open(moment.root),
     }
-}
-
-/// Whether calls of a function are places.
-pub(crate) fn counts(forest: &Forest, function: FunctionKey) -> bool {
-    let meaning = forest.meaning(function);
-    let function = forest.function(function);
-    let starts = |prefix: &&str| function.name.starts_with(prefix);
-    !function.imported
-        || meaning.is_openmp()
-        || matches!(meaning.does, Does::Barrier(_))
-        || ["MPI_", "PMPI_", "mpi_", "pmpi_"].iter().any(starts)
-}
-
-/// Whether it is a function of MPI.
-pub(crate) fn is_mpi(forest: &Forest, function: FunctionKey) -> bool {
-    let function = forest.function(function);
-    function.imported && is_named_so(&function.name)
 }

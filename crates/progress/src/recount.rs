@@ -14,7 +14,7 @@
 //! *Costs*: one pass over the trace of a task, of [`LONGEST`] events at most ([`LONGEST_LIVE`] while the job goes on). *Not for*: several calls in one line, or below functions, that differ in nothing
 //! that is looked at.
 
-use crate::analysis::Task;
+use crate::task::Task;
 use lockstep_comm::Routines;
 use lockstep_trace::{CommunicatorId, Communicators, Event, FunctionId, Run, SourceLine};
 use rustc_hash::FxHashSet;

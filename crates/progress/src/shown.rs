@@ -4,10 +4,10 @@
 //! *Guarantees*: what [`crate::place`] says of one open call. *Costs*: O(calls of the folded trees) once; a comparison is O(edges).
 //! *Not for*: calls within calls.
 
+use crate::counted::counts;
 use crate::iteration::{Fold, Rings, Rounds, Witness, said};
 use crate::nesting::{ENTRY, Flow, Nesting, Place as At};
-use crate::place::{Level, counts};
-use crate::walk::{Turn, Walk};
+use crate::walk::{Level, Turn, Walk};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;

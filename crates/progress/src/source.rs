@@ -7,13 +7,12 @@
 //! yet, to who follows; and ready sends are not looked at where something was left out). *Costs*: of [`Follower`], what is new, and once a look what is distinct in the
 //! trees and what was said; all of it again where communicators came to be known otherwise than before.
 
-use crate::observe::Observed;
 use lockstep_calltree::{Forest, FunctionMap, Grown, Trace};
 use lockstep_check::{RuleChecker, Usage, mismatches};
 use lockstep_comm::rounds::{self, Speaker};
 use lockstep_comm::{
-    CommunicatorId, Conversation, Functions, Matching, Reader, Reading, Routines, Strand, Windows,
-    settled, speaker,
+    CommunicatorId, Conversation, Functions, Matching, Membership, Reader, Reading, Routines,
+    Strand, Windows, settled, speaker,
 };
 use lockstep_trace::{
     Bookmark, Communicators, EventsMark, FunctionId, Resolver, Run, StreamId, Thread, TraceName,
@@ -183,24 +182,28 @@ impl Follower {
         self.said.values().map(|it| it.reader.known_again()).sum()
     }
 
-    /// Leaves out what nothing can change any more, where all that was said is kept: here, and of what was observed.
-    pub(crate) fn settle(&mut self, observed: &mut Observed) {
+    /// Leaves out what nothing can change any more, where all that was said is kept: here, and of these.
+    pub(crate) fn settle(
+        &mut self,
+        conversations: &mut BTreeMap<u32, Conversation>,
+        membership: &Membership,
+        communicators: &Communicators,
+    ) {
         let by_name = self.said.iter().map(|(id, said)| (said.trace, *id));
         let by_name: BTreeMap<TraceName, StreamId> = by_name.collect();
-        let conversations = &mut observed.conversations;
         let mut threads = conversations.values().flat_map(|it| &it.threads);
         if !threads.all(|(_, trace)| by_name.contains_key(trace)) {
             return;
         }
         let matching = Matching::new(conversations);
-        let wrong = mismatches(conversations, &observed.membership, &matching);
+        let wrong = mismatches(conversations, membership, &matching);
         let told = wrong.iter().map(|it| (it.communicator, it.order));
         let cut = settled(
             conversations,
-            &observed.membership,
+            membership,
             &matching,
             told.collect(),
-            observed.communicators.all().len() as u32,
+            communicators.all().len() as u32,
         );
         let mut is_possible = true;
         for (task, operations) in &cut {

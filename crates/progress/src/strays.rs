@@ -1,17 +1,13 @@
 //! Messages that were sent and not received, beside those that are waited for in vain: to another task,
 //! from another, or in another communicator; and persistent sends that nobody started.
 
-use crate::analysis::{Activity, Facts};
-use crate::ends::is_last;
-use crate::verdict::who;
 use crate::waits::{Wait, Waiting, Why};
-use lockstep_api::mpi::constants::COMM_WORLD;
 use lockstep_check::{Loose, LooseEnd};
 use lockstep_comm::{
     CommunicatorId, Conversation, Matching, Membership, PartId, PartKind, Peer, Unstarted,
 };
 use lockstep_trace::TraceName;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A message that nobody received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +32,13 @@ impl Stray {
     }
 
     /// The communicator in which such a message is waited for, if that is another one.
-    fn elsewhere(&self, wait: &Wait) -> Option<CommunicatorId> {
+    pub(crate) fn elsewhere(&self, wait: &Wait) -> Option<CommunicatorId> {
         let awaited = wait.communicator?;
         (self.is_for(wait) && awaited != self.communicator).then_some(awaited)
     }
 
     /// Whether it was sent by the rank that is asked for, to whom asks, in another communicator: there somebody else has this rank.
-    fn is_asked_for_elsewhere(&self, wait: &Wait, members: &Membership) -> bool {
+    pub(crate) fn is_asked_for_elsewhere(&self, wait: &Wait, members: &Membership) -> bool {
         let rank =
             |task: u32, of: CommunicatorId| members.members(of)?.iter().position(|it| *it == task);
         let Some(awaited) = wait.communicator.filter(|it| *it != self.communicator) else {
@@ -56,13 +52,13 @@ impl Stray {
             && asked == rank(self.from, self.communicator)
     }
 
-    fn is_within(&self, wait: &Wait) -> bool {
+    pub(crate) fn is_within(&self, wait: &Wait) -> bool {
         Some(self.communicator) == wait.communicator
     }
 
     /// Whether it may have been meant for who waits, with one mistake: another sender, another receiver, or another
     /// communicator. A message in which two of these differ has nothing to do with the wait.
-    fn may_be_for(&self, wait: &Wait) -> bool {
+    pub(crate) fn may_be_for(&self, wait: &Wait) -> bool {
         let is_to = self.to == wait.from;
         let is_alike = match (self.from == wait.to, is_to) {
             (true, true) => true,
@@ -72,6 +68,17 @@ impl Stray {
         };
         is_alike && matches!(wait.why, Why::Message(Some(tag)) if tag == self.tag)
     }
+}
+
+/// A message that nobody received, and that may have been meant for those who hang.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreceived {
+    /// Who sent it.
+    pub from: u32,
+    /// What it did: `sent rank 1 a message with tag 3 of #2 {0-3} that nobody received`.
+    pub sentence: String,
+    /// The operation of the sender.
+    pub(crate) operation: usize,
 }
 
 /// The calls of messages that may have been meant for those who wait, trace and event.
@@ -135,58 +142,11 @@ pub(crate) fn strays(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -
 /// Kept of each sender.
 const MOST: usize = 64;
 
-/// A persistent send that those wait for, and that is not running: `rank 1 did not start its persistent send to rank 0 with
-/// tag 3`.
-pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
-    let progress = facts.progress;
-    let waits = || {
-        let all = progress.waiting.waits.iter();
-        all.filter(|it| waiting.contains(&it.from))
-    };
-    let ever = || {
-        waits().find_map(|wait| {
-            let (kind, name, trace, event) = awaited(facts.conversations, wait)?;
-            let PartKind::Send { tag, .. } = kind else {
-                return None;
-            };
-            Some(format!(
-                "{} waited in {name}{} for its persistent send to {} with tag {tag}, which it had not started again",
-                who(progress, &[wait.to]),
-                facts.sites.at((*trace, *event)),
-                who(progress, &[wait.from]),
-            ))
-        })
-    };
-    waits()
-        .find_map(|wait| {
-            let Why::Message(tag) = wait.why else {
-                return None;
-            };
-            let idle = &facts.conversations.get(&wait.to)?.idle;
-            idle.iter().find_map(|(kind, was_started)| match kind {
-                PartKind::Send {
-                    to: Peer::Task(to),
-                    tag: sent,
-                    communicator,
-                    ..
-                } if (*to, Some(*communicator)) == (wait.from, wait.communicator)
-                    && tag.is_none_or(|it| it == *sent) =>
-                {
-                    Some(format!(
-                        "{} did not start its persistent send to {} with tag {sent}{}",
-                        who(progress, &[wait.to]),
-                        who(progress, &[*to]),
-                        if *was_started { " again" } else { "" },
-                    ))
-                }
-                _ => None,
-            })
-        })
-        .or_else(ever)
-}
-
 /// The persistent send of what a task waits for that the other waited for itself while it did not run.
-fn awaited<'a>(tasks: &'a BTreeMap<u32, Conversation>, wait: &Wait) -> Option<&'a Unstarted> {
+pub(crate) fn awaited<'a>(
+    tasks: &'a BTreeMap<u32, Conversation>,
+    wait: &Wait,
+) -> Option<&'a Unstarted> {
     let Why::Message(wanted) = wait.why else {
         return None;
     };
@@ -206,7 +166,7 @@ fn awaited<'a>(tasks: &'a BTreeMap<u32, Conversation>, wait: &Wait) -> Option<&'
 }
 
 /// Of a message that is sent and that the other's probe took, the probe: its task and part.
-fn held_back(tasks: &BTreeMap<u32, Conversation>, wait: &Wait) -> Option<(u32, usize)> {
+pub(crate) fn held_back(tasks: &BTreeMap<u32, Conversation>, wait: &Wait) -> Option<(u32, usize)> {
     let Why::Receiver(sent) = wait.why else {
         return None;
     };
@@ -227,78 +187,6 @@ fn held_back(tasks: &BTreeMap<u32, Conversation>, wait: &Wait) -> Option<(u32, u
     Some((wait.to, parts.find(is_it)?))
 }
 
-/// `rank 0 did not receive the message that it took in MPI_Mprobe at a.c:9`.
-pub(crate) fn not_received(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
-    let waits = facts.progress.waiting.waits.iter();
-    let mut waits = waits.filter(|it| waiting.contains(&it.from));
-    let (task, part) = waits.find_map(|it| held_back(facts.conversations, it))?;
-    let conversation = facts.conversations.get(&task)?;
-    let operation = conversation.parts.get(part)?.operation;
-    Some(format!(
-        "{} did not receive the message that it took in {}{}",
-        who(facts.progress, &[task]),
-        conversation.operations.get(operation)?.name,
-        facts.sites.of(conversation, operation)
-    ))
-}
-
-/// Of a message that is sent, where its receiver waits for such with other tags only, if that is not what is told of it: `rank 2
-/// waits for one with tag 44`.
-pub(crate) fn other_tag_wanted(facts: &Facts<'_>, told: &BTreeSet<u32>) -> Option<String> {
-    let waits = &facts.progress.waiting.waits;
-    let mut ours = waits.iter().filter(|it| told.contains(&it.from));
-    ours.find_map(|wait| {
-        let Why::Receiver(sent) = wait.why else {
-            return None;
-        };
-        let back = |it: &&Wait| {
-            (it.from, it.to, it.communicator) == (wait.to, wait.from, wait.communicator)
-        };
-        let wanted = waits.iter().filter(back).filter_map(|it| match it.why {
-            Why::Message(tag) => Some(tag),
-            Why::OtherTag(tag, _) => Some(Some(tag)),
-            _ => None,
-        });
-        let tags: Vec<i64> = wanted.collect::<Option<_>>()?;
-        // The first of its waits is told.
-        let first = waits.iter().find(|it| it.from == wait.to);
-        let is_told = told.contains(&wait.to) && first.is_some_and(Wait::is_for_message);
-        let is_other = !tags.is_empty() && !tags.contains(&sent) && !is_told;
-        let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
-        let to = who(facts.progress, &[wait.to]);
-        is_other.then(|| format!("{to} waits for one with tag {}", tags.join(" or ")))
-    })
-}
-
-/// Of one that is waited for and is about to end, a message of its to another that is, too, which nobody received: `rank 0 sent
-/// rank 3 a message with tag 2 that nobody received (MPI_Send at a.c:9)`.
-pub(crate) fn sent_elsewhere(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
-    let progress = facts.progress;
-    let is_over = |task: u32| {
-        progress.tasks.get(&task).is_some_and(|it| {
-            matches!(it.activity, Activity::Finished | Activity::Ended)
-                || it.stack.iter().any(is_last)
-        })
-    };
-    let waits = progress.waiting.waits.iter();
-    let waits = waits.filter(|it| waiting.contains(&it.from) && is_over(it.to));
-    let found = waits.filter(|it| it.is_for_message()).find_map(|wait| {
-        let is_it = |it: &&Stray| {
-            it.from == wait.to && it.to != wait.from && it.is_within(wait) && is_over(it.to)
-        };
-        facts.strays.iter().find(is_it)
-    });
-    found.map(|it| {
-        format!(
-            "{} sent {} a message with tag {} that nobody received{}",
-            who(progress, &[it.from]),
-            who(progress, &[it.to]),
-            it.tag,
-            called(facts, it.from, it.operation)
-        )
-    })
-}
-
 /// The calls of what was not received or not started again, for who waits.
 pub(crate) fn owed<'a>(
     tasks: &'a BTreeMap<u32, Conversation>,
@@ -311,26 +199,6 @@ pub(crate) fn owed<'a>(
             held_back(tasks, wait).and_then(|(task, part)| tasks.get(&task)?.called(part));
         held_back.or_else(|| awaited(tasks, wait).map(|it| (it.2, it.3)))
     })
-}
-
-/// ` (MPI_Send at halo.c:77)`.
-fn called(facts: &Facts<'_>, task: u32, operation: usize) -> String {
-    let Some(conversation) = facts.conversations.get(&task) else {
-        return String::new();
-    };
-    let name = conversation.operations.get(operation).map(|it| &it.name);
-    let at = facts.sites.of(conversation, operation);
-    name.map_or(String::new(), |name| format!(" ({name}{at})"))
-}
-
-/// Of a message that was never received: `rank 2 waited in MPI_Wait at a.c:12 for a receive that it had not started`.
-pub(crate) fn not_started(facts: &Facts<'_>, loose: &Loose) -> Option<String> {
-    let (task, (_, name, trace, event)) = unstarted_receive(facts.conversations, loose)?;
-    let at = facts.sites.at((*trace, *event));
-    let who = who(facts.progress, &[task]);
-    Some(format!(
-        "{who} waited in {name}{at} for a persistent receive that it had not started"
-    ))
 }
 
 /// The first wait of a receiver for a persistent receive that did not run, and that would have taken the message.
@@ -356,89 +224,6 @@ pub(crate) fn unstarted_receive<'a>(
     };
     let mut unstarted = tasks.get(&to)?.unstarted.iter();
     Some((to, unstarted.find(|it| is_it(&it.0))?))
-}
-
-/// A message that nobody received, and that may have been meant for those who hang.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreceived {
-    /// Who sent it.
-    pub from: u32,
-    /// What it did: `sent rank 1 a message with tag 3 of #2 {0-3} that nobody received`.
-    pub sentence: String,
-    /// The operation of the sender.
-    pub(crate) operation: usize,
-}
-
-/// What may have been meant for those who wait for a message.
-pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unreceived> {
-    let progress = facts.progress;
-    let waits = progress.waiting.waits.iter();
-    let wanted = waits.filter(|it| waiting.contains(&it.from));
-    for wait in wanted {
-        // Where nothing tells who is wrong: the only one that came instead, and where it was sent.
-        if let Why::OtherTag(_, tags) = &wait.why
-            && let [tag] = tags.as_slice()
-            && let Some(stray) = facts.strays.iter().find(|it| {
-                (it.from, it.to, it.tag) == (wait.to, wait.from, *tag) && it.is_within(wait)
-            })
-        {
-            let sentence = format!(
-                "sent {} a message with tag {tag} that nobody received{}",
-                who(progress, &[stray.to]),
-                called(facts, stray.from, stray.operation)
-            );
-            return Some(Unreceived {
-                from: stray.from,
-                sentence,
-                operation: stray.operation,
-            });
-        }
-        if !matches!(wait.why, Why::Message(Some(_))) {
-            continue;
-        }
-        let is_elsewhere = |it: &Stray| it.is_asked_for_elsewhere(wait, facts.membership);
-        let alike = |it: &&Stray| it.may_be_for(wait) || is_elsewhere(it);
-        let other_tag = |it: &&Stray| {
-            let is_from = wait.or_another && (it.from, it.to) == (wait.to, wait.from);
-            is_from && it.is_within(wait)
-        };
-        let mut strays = facts.strays.iter();
-        if let Some(stray) = strays
-            .clone()
-            .find(alike)
-            .or_else(|| strays.find(other_tag))
-        {
-            let elsewhere = stray.elsewhere(wait);
-            let elsewhere = elsewhere.or(wait.communicator.filter(|_| is_elsewhere(stray)));
-            let of = match facts.communicators.name(stray.communicator).as_str() {
-                COMM_WORLD if elsewhere.is_none() => String::new(),
-                name => format!(" of {name}"),
-            };
-            let (sent, received) = match stray.is_open {
-                true => ("sends", "receives"),
-                false => ("sent", "received"),
-            };
-            let mut sentence = format!(
-                "{sent} {} a message with tag {}{of} that nobody {received}",
-                who(progress, &[stray.to]),
-                stray.tag
-            );
-            if let Some(awaited) = elsewhere {
-                sentence.push_str(&format!(
-                    "{}: {} waits for one of {}",
-                    called(facts, stray.from, stray.operation),
-                    who(progress, &[stray.to]),
-                    facts.communicators.name(awaited)
-                ));
-            }
-            return Some(Unreceived {
-                from: stray.from,
-                sentence,
-                operation: stray.operation,
-            });
-        }
-    }
-    None
 }
 
 #[cfg(test)]

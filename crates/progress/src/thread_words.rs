@@ -1,8 +1,9 @@
 //! Threads that wait for each other within a task, in words.
 
-use crate::analysis::{Activity, Group, Place, Progress, Task};
 use crate::inside::{Inside, InsideWait};
-use crate::verdict::{place, who};
+use crate::place_words::{place, who};
+use crate::progress::Progress;
+use crate::task::{Activity, Group, Place, Task};
 use crate::wait_words::reason;
 use lockstep_comm::is_named_so;
 use lockstep_trace::threads::meaning;

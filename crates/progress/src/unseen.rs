@@ -3,9 +3,10 @@
 //! A program may hand all its work to one call of a library (`lmp` of LAMMPS does). While that runs, no event comes:
 //! where the processors are busy this is work that is not seen, and no sign of a hang.
 
-use crate::analysis::{Progress, Task};
 use crate::ends::is_mpi;
-use crate::verdict;
+use crate::place_words::who;
+use crate::progress::Progress;
+use crate::task::Task;
 use lockstep_trace::EndKind;
 
 impl Progress {
@@ -24,7 +25,7 @@ impl Progress {
         let verb = if numbers.len() == 1 { "is" } else { "are" };
         Some(format!(
             "{} {verb} in {}, a library's function inside which nothing is recorded (--images adds libraries)",
-            verdict::who(self, &numbers),
+            who(self, &numbers),
             calls.first()?,
         ))
     }

@@ -1,19 +1,22 @@
 //! One sentence: who holds the others up, where, and why.
 
-use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, Task, waits_of};
 use crate::call_words::{mismatched, stolen};
 use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, is_last};
+use crate::judgement::named;
 use crate::loose_words;
-use crate::strays::{self, Unreceived};
+use crate::place_words::{iteration, numbered, outermost, place, place_with, who};
+use crate::progress::{Facts, Progress};
+use crate::stray_words;
+use crate::strays::Unreceived;
+use crate::task::{Activity, Group, Kind, Task};
 use crate::thread_words::{at, died_in, kept_locks, thread, truant};
-use crate::wait_words::reasons;
-use crate::waits::Why;
+use crate::watch::Standing;
 use crate::which::which;
+use crate::why_words::reasons;
 use lockstep_check::{Aspect, Loose, Mismatch, origin};
-use lockstep_comm::{Conversation, Operation, is_named_so};
-use lockstep_trace::threads::{self, Does};
-use lockstep_trace::{EndKind, TraceName, base_name, brief, ranges};
+use lockstep_comm::{Conversation, Operation};
+use lockstep_trace::{EndKind, brief};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -136,7 +139,7 @@ fn with_mistake(progress: &Progress, text: String, tasks: &[u32]) -> String {
     };
     // A library begins MPI before anything else is called, else nobody did.
     let calls_mpi = |task: &u32| {
-        let stack = group_of(progress, *task).map_or(&[][..], |it| &it.stack);
+        let stack = progress.group_of(*task).map_or(&[][..], |it| &it.stack);
         stack.iter().any(crate::ends::is_mpi)
     };
     match progress.loose.iter().find(receives) {
@@ -173,151 +176,6 @@ fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
             format!("{text}; {who} {what}")
         }
     }
-}
-
-/// `rank 5`, `ranks 0-3,7`.
-pub(crate) fn who(progress: &Progress, tasks: &[u32]) -> String {
-    numbered(progress.is_mpi, tasks)
-}
-
-fn numbered(are_ranks: bool, tasks: &[u32]) -> String {
-    let kind = if are_ranks { "rank" } else { "thread" };
-    match tasks {
-        [task] => format!("{kind} {task}"),
-        many => format!("{kind}s {}", ranges(many)),
-    }
-}
-
-/// The frame that tells most: the outermost call of MPI, or the innermost open call.
-pub(crate) fn telling(stack: &[Place]) -> Option<usize> {
-    stack
-        .iter()
-        .position(|place| is_named_so(&place.function))
-        .or_else(|| stack.len().checked_sub(1))
-}
-
-/// `in MPI_Allreduce at solve.c:214 in step(), iteration 812`.
-pub(crate) fn place(group: &Group) -> String {
-    place_with(group, "")
-}
-
-/// The same, and what was given to what was called: `in MPI_Send(dest=7) at solve.c:214`.
-fn place_with(group: &Group, given: &str) -> String {
-    let Some(index) = telling(&group.stack) else {
-        return "in no function that was recorded".to_owned();
-    };
-    let frame = &group.stack[index];
-    let name = lockstep_trace::c_name(&frame.function);
-    let mut text = match (group.activity, frame.imported) {
-        // A library's function goes by its plain name, of C++ without what is long of it.
-        (Activity::Communication, _) | (_, true) if !name.contains('(') => {
-            format!("in {name}{given}")
-        }
-        _ => format!("in {}", brief(&name)),
-    };
-    let caller = index.checked_sub(1).map(|it| &group.stack[it]);
-    let caller = caller.filter(|_| frame.imported);
-    // Of a library without lines, or in a header: where the program called it.
-    let own = |it: &Place| it.called_at.clone().filter(|it| !it.is_of_the_system());
-    let mut outer = group.stack[..=index].iter().enumerate().rev();
-    let first = if frame.imported { index } else { index + 1 };
-    match outer.find_map(|(depth, it)| Some((depth, it, own(it)?))) {
-        Some((depth, called, line)) if depth < index => {
-            if let Some(caller) = caller {
-                text.push_str(&format!(" in {}", brief(&caller.function)));
-            }
-            if depth + 1 != first {
-                text.push_str(&format!(", under {}", brief(&called.function)));
-            }
-            text.push_str(&format!(" called at {}", line.brief()));
-        }
-        here => {
-            let here = here.map(|it| it.2).or_else(|| frame.called_at.clone());
-            if let Some(line) = here {
-                let called = if frame.imported { "at" } else { "called at" };
-                text.push_str(&format!(" {called} {}", line.brief()));
-            }
-            if let Some(caller) = caller {
-                text.push_str(&format!(" in {}", brief(&caller.function)));
-            }
-        }
-    }
-    if let Some(library) = behind(&group.stack, index) {
-        let name = lockstep_trace::c_name(&library.function);
-        let name = if name.contains('(') {
-            brief(&name)
-        } else {
-            name.into_owned()
-        };
-        let at = library.called_at.as_ref();
-        let at = at.map_or(String::new(), |it| format!(" at {}", it.brief()));
-        text.push_str(&format!(", within {name}{at}"));
-    }
-    if let Some(leaf) = &group.leaf {
-        text.push_str(&format!(", perhaps in its last call of {}", brief(leaf)));
-    }
-    text.push_str(&iteration(outermost(group), &group.loops).unwrap_or_default());
-    text
-}
-
-/// The library's function out of which the program's code was called that is in this call: one that ends the process, or that a
-/// signal interrupted.
-fn behind(stack: &[Place], telling: usize) -> Option<&Place> {
-    let own = stack.get(..telling)?.iter().rposition(|it| !it.imported)?;
-    let library = stack.get(..own)?.iter().rev().find(|it| it.imported)?;
-    let meaning = threads::meaning(&library.function);
-    let is_again = stack
-        .get(telling)
-        .is_some_and(|it| it.imported && it.function == library.function);
-    (meaning.does == Does::Exit || is_again && !meaning.is_openmp()).then_some(library)
-}
-
-/// The function that was called first.
-fn outermost(group: &Group) -> Option<&str> {
-    group.stack.first().map(|it| it.function.as_str())
-}
-
-/// The function that a loop is in.
-fn function_of(it: &(String, u64)) -> Option<&str> {
-    it.0.rsplit_once('/').map(|it| it.0)
-}
-
-/// The loop that tells most: the outermost of the innermost function that is in one.
-pub(crate) fn around(loops: &[(String, u64)]) -> Option<&(String, u64)> {
-    let innermost = function_of(loops.last()?);
-    loops.iter().find(|it| function_of(it) == innermost)
-}
-
-/// `, iteration 4`, and `, iteration 4 in iteration 812 of main()` where a caller goes round, too: the time step says more than
-/// which neighbour it was. Of more callers that go round, the innermost and the outermost: one is a time step, and one what a script
-/// or a driver repeats. Who calls the same twice in a row need not go round.
-fn iteration(outermost: Option<&str>, loops: &[(String, u64)]) -> Option<String> {
-    let inner = around(loops)?;
-    let mut text = format!(", iteration {}", inner.1);
-    let is_outermost = |it: &str| outermost.is_some_and(|first| base_name(first) == base_name(it));
-    let mut callers: Vec<(&str, u64)> = Vec::new();
-    for it in loops {
-        let Some(function) = function_of(it).filter(|it| Some(*it) != function_of(inner)) else {
-            continue;
-        };
-        let is_known = callers.last().is_some_and(|last| last.0 == function);
-        if !is_known && (it.1 > 2 || is_outermost(function)) {
-            callers.push((function, it.1));
-        }
-    }
-    if callers.len() > 2 {
-        callers.drain(1..callers.len() - 1);
-    }
-    for (function, iteration) in callers.into_iter().rev() {
-        let function = brief(base_name(function));
-        text.push_str(&format!(" in iteration {iteration} of {function}"));
-    }
-    Some(text)
-}
-
-pub(crate) fn group_of(progress: &Progress, task: u32) -> Option<&Group> {
-    let has = |it: &&Group| it.tasks.binary_search(&task).is_ok();
-    progress.groups.iter().find(has)
 }
 
 /// The others that wait, where most of them are.
@@ -361,91 +219,12 @@ fn crowd(progress: &Progress, without: &BTreeSet<u32>) -> Option<String> {
     Some(format!("{subject} {verb} {}{why}", place(largest)))
 }
 
-/// Those that are to be named in a deadlock.
-pub(crate) fn named(progress: &Progress) -> Vec<u32> {
-    let stuck = &progress.waiting.stuck;
-    let core: Vec<u32> = progress.waiting.cores.concat();
-    let gone: Vec<u32> = core
-        .iter()
-        .copied()
-        .filter(|task| !stuck.contains(task))
-        .collect();
-    // Who waits for one that is gone; else those of the core that are behind; else the core.
-    let behind: Vec<u32> = progress
-        .least
-        .iter()
-        .flat_map(|group| &progress.groups[*group].tasks)
-        .copied()
-        .filter(|task| core.contains(task))
-        .collect();
-    let named = if !gone.is_empty() {
-        let for_gone = |task: &&u32| awaited(progress, **task).iter().any(|it| gone.contains(it));
-        stuck.iter().filter(for_gone).copied().collect()
-    } else if !behind.is_empty() && behind.len() < core.len() {
-        // A thread for which others of its process wait is told first, where it waits itself.
-        let within = behind.iter().flat_map(|it| awaited_within(progress, *it));
-        let within: BTreeSet<u32> = within
-            .filter(|it| core.contains(it) && !behind.contains(it))
-            .collect();
-        // Of two, the other is told, too, if it does not wait for all.
-        let is_apart = |task: u32| {
-            waits_of(&progress.waiting, task).all(|it| !matches!(it.why, Why::Collective(..)))
-        };
-        let is_told = |it: &&u32| {
-            core.len() == 2 && !behind.contains(it) && !within.contains(it) && is_apart(**it)
-        };
-        let others: Vec<u32> = core.iter().filter(is_told).copied().collect();
-        [within.into_iter().collect(), behind, others].concat()
-    } else {
-        // Of threads, those first for whom others wait and for nobody else: who holds their lock, say.
-        let waits = progress
-            .waiting
-            .inside
-            .iter()
-            .filter(|it| !progress.is_mpi && it.to.len() == 1);
-        let wanted: Vec<TraceName> = waits.filter_map(|it| it.to.first().copied()).collect();
-        let times = |task: &u32| {
-            let trace = progress.tasks.get(task).map(|it| it.trace);
-            wanted.iter().filter(|it| Some(**it) == trace).count()
-        };
-        let mut core = core;
-        core.sort_by_key(|it| std::cmp::Reverse(times(it)));
-        core
-    };
-    // A deadlock has a subject.
-    match named.is_empty() {
-        true => stuck.iter().copied().collect(),
-        false => named,
-    }
-}
-
-/// For whom a task waits: by messages and collective operations, and as a thread of its process.
-fn awaited(progress: &Progress, task: u32) -> Vec<u32> {
-    let outside = waits_of(&progress.waiting, task).map(|it| it.to);
-    outside.chain(awaited_within(progress, task)).collect()
-}
-
-/// For which threads of its process a thread waits that is a task.
-fn awaited_within(progress: &Progress, task: u32) -> Vec<u32> {
-    let waits = progress
-        .waiting
-        .inside
-        .iter()
-        .filter(|it| !progress.is_mpi && it.task == task);
-    let threads: BTreeSet<TraceName> = waits.flat_map(|it| it.to.iter().copied()).collect();
-    let tasks = progress.tasks.values();
-    tasks
-        .filter(|it| threads.contains(&it.trace))
-        .map(|it| it.number)
-        .collect()
-}
-
 /// Of a deadlock, the message that may have been meant for those who are named in it.
 pub(crate) fn unreceived(facts: &Facts<'_>) -> Option<Unreceived> {
     let progress = facts.progress;
     let subjects = || named(progress).into_iter().collect();
     (progress.kind == Kind::Deadlock)
-        .then(|| strays::hint(facts, &subjects()))
+        .then(|| stray_words::hint(facts, &subjects()))
         .flatten()
 }
 
@@ -456,7 +235,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
     // Those who wait alike are told together.
     let mut clauses: Vec<(String, Vec<u32>)> = Vec::new();
     for task in named {
-        let Some(group) = group_of(progress, task) else {
+        let Some(group) = progress.group_of(task) else {
             continue;
         };
         let reason = reasons(progress, task).map_or(String::new(), |it| format!(", {it}"));
@@ -473,7 +252,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
     }
     // Who came to its end while others wait for it is not left out.
     let is_at_an_end = |it: &(String, Vec<u32>)| {
-        let group = it.1.first().and_then(|task| group_of(progress, *task));
+        let group = it.1.first().and_then(|task| progress.group_of(*task));
         group.is_some_and(|it| it.stack.iter().any(is_last))
     };
     if let Some(at) = clauses.iter().position(is_at_an_end)
@@ -502,11 +281,11 @@ fn deadlock(facts: &Facts<'_>) -> String {
     for clause in which.into_iter().chain(kept_locks(progress)) {
         text.push_str(&format!("; {clause}"));
     }
-    let hint =
-        strays::unstarted(facts, &subjects).or_else(|| strays::not_received(facts, &subjects));
-    let hint = hint.or_else(|| strays::other_tag_wanted(facts, &subjects));
+    let hint = stray_words::unstarted(facts, &subjects)
+        .or_else(|| stray_words::not_received(facts, &subjects));
+    let hint = hint.or_else(|| stray_words::other_tag_wanted(facts, &subjects));
     let hint = hint.or_else(|| {
-        let stray = strays::hint(facts, &subjects)?;
+        let stray = stray_words::hint(facts, &subjects)?;
         // That it is another than the one that is waited for says more.
         let first = progress.causes.first();
         let is_of_it = |it: &Cause| {
@@ -521,7 +300,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
             stray.sentence
         ))
     });
-    let hint = hint.or_else(|| strays::sent_elsewhere(facts, &subjects));
+    let hint = hint.or_else(|| stray_words::sent_elsewhere(facts, &subjects));
     for hint in hint.into_iter().chain(stolen(facts, &subjects)) {
         text.push_str(&format!("; {hint}"));
     }
@@ -693,6 +472,35 @@ pub(crate) fn held_up(progress: &Progress) -> String {
     text
 }
 
+impl Progress {
+    /// Says what a watch found of a run that still goes on: whether a task hangs, how, and the sentence.
+    pub fn settle(&mut self, standing: Standing) {
+        match standing {
+            Standing::No if self.hang => {
+                (self.hang, self.kind) = (false, Kind::None);
+                self.causes.clear();
+                self.verdict = moving();
+            }
+            Standing::No | Standing::Hangs(Kind::Deadlock) => {}
+            Standing::Hangs(kind) => {
+                (self.hang, self.kind) = (true, kind);
+                if kind == Kind::Livelock && self.waiting.stuck.is_empty() {
+                    self.verdict = livelocked(self);
+                }
+            }
+            Standing::Silent(quiet) => {
+                (self.hang, self.kind) = (true, Kind::Slow);
+                self.verdict = silent(self, quiet);
+            }
+        }
+    }
+
+    /// Says it as of a job that may go on yet: who holds the others up is slow so far.
+    pub fn so_far(&mut self) {
+        self.verdict = so_far(&self.verdict, self.kind);
+    }
+}
+
 /// Behind where they are who hold the others up.
 const LOOK: &str = ": look there";
 
@@ -710,7 +518,7 @@ pub(crate) fn so_far(verdict: &str, kind: Kind) -> String {
 fn before(facts: &Facts<'_>, task: u32) -> Option<String> {
     let conversation = facts.conversations.get(&task)?;
     let (last, operation) = last_call(conversation)?;
-    let group = group_of(facts.progress, task)?;
+    let group = facts.progress.group_of(task)?;
     let at = facts.sites.of(conversation, last);
     let is_told = !at.is_empty() && !group.stack.iter().any(crate::ends::is_mpi);
     is_told.then(|| format!(" after {}{at}", operation.name))
@@ -736,7 +544,7 @@ fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
     };
     let whereabouts = match died_in(progress, task) {
         Some(of) => format!(" in {}, {}", thread(progress, of), at(progress, of)),
-        None => group_of(progress, task).map_or(String::new(), place),
+        None => progress.group_of(task).map_or(String::new(), place),
     };
     // A launcher ends in its own way, and threads with their process.
     let is_alike = |other: &&u32| {
@@ -785,7 +593,7 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String)
         None => match (potential, progress.loose.first()) {
             (Some(potential), _) => with(potential.to_owned(), false),
             (None, Some(loose)) => {
-                let not_started = strays::not_started(facts, loose);
+                let not_started = stray_words::not_started(facts, loose);
                 let why = not_started.map_or(String::new(), |it| format!("; {it}"));
                 let may_end_it = loose.end.may_end_it() || loose.end.misfit_of().is_some();
                 with(format!("{}{why}", loose_words::sentence(loose)), may_end_it)
@@ -867,7 +675,7 @@ const MOST_PLACES: usize = 4;
 
 #[cfg(test)]
 mod tests {
-    use super::{brief, finish, iteration};
+    use super::finish;
     use crate::ends::tests::ended;
 
     #[test]
@@ -879,29 +687,5 @@ mod tests {
         assert_eq!(finish(&[&well, &amiss]), both);
         let alike = "ranks 2,4 came to their end (exit 3)";
         assert_eq!(finish(&[&amiss, &ended(4, 3, &[])]), alike);
-    }
-
-    #[test]
-    fn of_callers_that_go_round_two_are_told() {
-        let told = |loops: &[(&str, u64)]| {
-            let loops = loops.iter().map(|(it, count)| ((*it).to_owned(), *count));
-            iteration(Some("main"), &loops.collect::<Vec<_>>()).unwrap_or_default()
-        };
-        let script = [("file/one", 15), ("run/a", 60), ("run/b", 3)];
-        assert_eq!(told(&script), ", iteration 60 in iteration 15 of file()");
-        let [file, run, _] = script;
-        let all = [("main/file", 1), file, run, ("swap/MPI_Send", 4)];
-        let words = ", iteration 4 in iteration 60 of run() in iteration 1 of main()";
-        assert_eq!(told(&all), words);
-        assert_eq!(told(&[("twice/run", 2), run]), ", iteration 60");
-    }
-
-    #[test]
-    fn long_names_are_told_without_arguments_of_templates() {
-        let state = "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()";
-        assert_eq!(brief(state), "std::thread::_State_impl<...>::_M_run()");
-        assert_eq!(brief("Halo<double>::exchange"), "Halo<double>::exchange()");
-        let shift = format!("{}::operator<<(Grid&)", "name".repeat(20));
-        assert_eq!(brief(&shift), shift.replace("Grid&", "..."));
     }
 }

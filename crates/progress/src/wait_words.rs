@@ -1,15 +1,58 @@
 //! What tasks wait for, in words.
 
-use crate::analysis::{Activity, Progress, waits_of};
-use crate::thread_words::{behind, within};
-use crate::verdict::{group_of, who};
-use crate::waits::{Wait, Why};
-use lockstep_api::mpi::{self, Does, Epoch};
+use crate::loose_words::function;
+use crate::place_words::who;
+use crate::progress::Progress;
+use crate::task::Activity;
+use crate::waits::{Wait, Why, waits_of};
+use std::collections::BTreeMap;
+
+impl Progress {
+    /// What a task waits for: `for a message from rank 3 with tag 7`.
+    #[must_use]
+    pub fn reason(&self, wait: &Wait) -> String {
+        reason(self, wait)
+    }
+
+    /// [`Self::reasons`] in sentences: `ranks 0-1 wait for a message from rank 3 with tag 7`.
+    #[must_use]
+    pub fn waits_told(&self) -> Vec<String> {
+        let told = |(who, why): (Vec<u32>, String)| {
+            let verb = if who.len() == 1 { "waits" } else { "wait" };
+            format!("{} {verb} {why}", self.who(&who))
+        };
+        self.reasons().into_iter().map(told).collect()
+    }
+
+    /// What tasks wait for, those that wait for the same together.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<(Vec<u32>, String)> {
+        let mut reasons: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for task in self.tasks.keys() {
+            let waits: Vec<&Wait> = waits_of(&self.waiting, *task).collect();
+            let Some(first) = waits.first() else { continue };
+            let targets: Vec<u32> = waits.iter().map(|wait| wait.to).collect();
+            let all_alike = waits.iter().all(|wait| wait.why == first.why);
+            let text = match all_alike && waits.len() > 1 {
+                true => together(self, first, &targets),
+                false => {
+                    let each: Vec<String> = waits.iter().map(|it| self.reason(it)).collect();
+                    each.join(" and ")
+                }
+            };
+            reasons.entry(text).or_default().push(*task);
+        }
+        reasons
+            .into_iter()
+            .map(|(text, tasks)| (tasks, text))
+            .collect()
+    }
+}
 
 /// `for a message from rank 3 with tag 7`.
 pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
     let to = who(progress, &[wait.to]);
-    let over = match group_of(progress, wait.to).map(|it| it.activity) {
+    let over = match progress.group_of(wait.to).map(|it| it.activity) {
         Some(Activity::Finished) => ", which has finished",
         Some(Activity::Ended) => ", which has ended",
         _ => "",
@@ -55,13 +98,6 @@ fn of(progress: &Progress, id: crate::CommunicatorId) -> String {
     name.map_or(String::new(), |name| format!(" of {name}"))
 }
 
-/// The function that is this step of an epoch.
-pub(crate) fn function(step: Epoch) -> String {
-    let mut all = mpi::functions();
-    let found = all.find(|it| it.meaning().does == Does::Epoch(step));
-    format!("MPI_{}", found.map_or("", |it| it.base))
-}
-
 fn window_of(task: Option<u32>) -> String {
     match task {
         Some(task) => format!("the window of rank {task}"),
@@ -86,53 +122,4 @@ pub(crate) fn together(progress: &Progress, wait: &Wait, targets: &[u32]) -> Str
         Why::Epoch(step) => format!("for {any}{to} to call {}", function(*step)),
         Why::Unlock(window) => format!("for {any}{to} to unlock {}", window_of(*window)),
     }
-}
-
-/// Why a task waits, in short.
-pub(crate) fn reasons(progress: &Progress, task: u32) -> Option<String> {
-    if let Some(text) = within(progress, task) {
-        return Some(text);
-    }
-    let text = outside(progress, task)?;
-    Some(match behind(progress, task) {
-        Some(clause) => format!("{text}; {clause}"),
-        None => text,
-    })
-}
-
-fn outside(progress: &Progress, task: u32) -> Option<String> {
-    let waits: Vec<&Wait> = waits_of(&progress.waiting, task).collect();
-    let first = waits.first()?;
-    let alike = waits.iter().all(|it| it.why == first.why);
-    if first.or_another && waits.len() > 1 {
-        // What was sent and not received says more than that anybody might have something to say.
-        let is_of_a_send = |it: &&&Wait| matches!(it.why, Why::Receiver(_));
-        if let (Why::Message(_) | Why::OtherTag(..), false) = (&first.why, alike)
-            && let Some(sent) = waits.iter().find(is_of_a_send)
-        {
-            return Some(format!("{}, or for a message", reason(progress, sent)));
-        }
-        return Some(match (&first.why, alike) {
-            (Why::Message(Some(tag)), true) => {
-                format!("for a message from anybody with tag {tag}")
-            }
-            (Why::Message(_) | Why::OtherTag(..), _) => "for a message from anybody".to_owned(),
-            _ => together(progress, first, &targets(&waits)),
-        });
-    }
-    if alike && waits.len() > 1 && waits.len() <= MOST_TARGETS {
-        return Some(together(progress, first, &targets(&waits)));
-    }
-    let mut text = reason(progress, first);
-    if waits.len() > 1 {
-        text.push_str(&format!(" (and {} more)", waits.len() - 1));
-    }
-    Some(text)
-}
-
-/// So many that are waited for are named.
-const MOST_TARGETS: usize = 16;
-
-fn targets(waits: &[&Wait]) -> Vec<u32> {
-    waits.iter().map(|it| it.to).collect()
 }

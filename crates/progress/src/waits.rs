@@ -733,3 +733,10 @@ fn cores(graph: &Graph, released: &Released, owners: &[u32]) -> Vec<Vec<u32>> {
     let cores: BTreeSet<Vec<u32>> = knots.map(tasks).filter(|it| !it.is_empty()).collect();
     cores.into_iter().collect()
 }
+
+/// The waits of a task; all of them are in the order of those who wait.
+pub(crate) fn waits_of(waiting: &Waiting, task: u32) -> impl Iterator<Item = &Wait> {
+    let first = waiting.waits.partition_point(|wait| wait.from < task);
+    let rest = waiting.waits.get(first..).unwrap_or(&[]);
+    rest.iter().take_while(move |wait| wait.from == task)
+}

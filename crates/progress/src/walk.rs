@@ -6,6 +6,7 @@
 
 use crate::iteration::Rounds;
 use crate::nesting::{ENTRY, Loop, Nesting, Place};
+use lockstep_calltree::FunctionKey;
 
 /// Where a walk over a graph is, and in which iteration of the loops around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,21 @@ pub(crate) struct Turn {
     /// Through which header it was entered: an iteration begins there. (A task that does `b a` where
     /// another does `a b` enters by `b`; both are then in the same iteration.)
     pub entered: Place,
+}
+
+/// Where in an open call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Level {
+    /// The function; `None` is the thread.
+    pub function: Option<FunctionKey>,
+    /// Which of the functions that it calls.
+    pub at: Place,
+    /// Whether that call is open; else it was the last.
+    pub inside: bool,
+    /// The loops of the function around it, outermost first.
+    pub loops: Vec<Turn>,
+    /// The same, if iterations begin with other calls, too ([`crate::nesting::Flow::otherwise`]).
+    pub otherwise: Vec<Turn>,
 }
 
 impl Walk {

@@ -18,7 +18,8 @@
 //! of an outer loop, within the patience; or within [`LONG`] times that, if others wait for it. *Costs*: O(tasks) a look. *Not for*: an innermost loop that is
 //! meant to be long: it looks like a livelock to a watcher that has less patience than it takes.
 
-use crate::analysis::{Activity, Group, Kind, Place, Progress, Task};
+use crate::progress::Progress;
+use crate::task::{Activity, Group, Kind, Place, Task};
 use lockstep_trace::EndKind;
 use lockstep_trace::threads::{self, Does};
 use std::collections::BTreeMap;

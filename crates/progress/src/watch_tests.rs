@@ -1,7 +1,8 @@
 //! Looks at made-up runs, at made-up times.
 
 use super::{Standing, Watch};
-use crate::analysis::{Activity, Group, Kind, Place, Polling, Progress, Task};
+use crate::progress::Progress;
+use crate::task::{Activity, Group, Kind, Place, Polling, Task};
 use crate::waits::Waiting;
 use lockstep_trace::{End, EndKind, ProcessName, ThreadName, TraceName};
 use std::collections::BTreeMap;

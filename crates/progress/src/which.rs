@@ -1,8 +1,8 @@
 //! Of several requests that a task waits for together, which did not complete: where each was begun.
 
-use crate::analysis::{Facts, waits_of};
-use crate::verdict::who;
-use crate::waits::{Waiting, Why};
+use crate::place_words::who;
+use crate::progress::Facts;
+use crate::waits::{Waiting, Why, waits_of};
 use lockstep_comm::{Conversation, Operation, Part, PartKind, Peer, Waits};
 use lockstep_trace::TraceName;
 use std::collections::BTreeMap;

@@ -4,8 +4,9 @@
 //! never called is a state, too (the published markers in other functions, with a sampling rate).
 
 use super::model::{StateId, Walked};
+use crate::counted::{counts, is_mpi};
 use crate::nesting::{ENTRY, Place as At};
-use crate::place::{Program, counts, is_mpi};
+use crate::place::Program;
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use rustc_hash::FxHashMap;
 

@@ -1,0 +1,120 @@
+//! A run's progress: the whole of it, in plain values.
+
+use crate::cause::Cause;
+use crate::holding::Kept;
+use crate::races::Race;
+use crate::sites::Sites;
+use crate::strays::{Stray, Unreceived};
+use crate::task::{Group, Kind, Place, Task};
+use crate::team::Truant;
+use crate::waits::Waiting;
+use lockstep_check::{Loose, Mismatch};
+use lockstep_comm::{CommunicatorId, Conversation, Membership};
+use lockstep_trace::{Communicators, Fact, TraceName};
+use std::collections::BTreeMap;
+
+/// A run's progress.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    /// The answer in a sentence.
+    pub verdict: String,
+    /// Whether a task hangs.
+    pub hang: bool,
+    /// How.
+    pub kind: Kind,
+    /// Whether tasks are ranks; else they are threads.
+    pub is_mpi: bool,
+    /// The tasks, by number.
+    pub tasks: BTreeMap<u32, Task>,
+    /// The groups, by their first task.
+    pub groups: Vec<Group>,
+    /// Pairs of groups (more progressed, less progressed), transitively reduced.
+    pub edges: Vec<(usize, usize)>,
+    /// The groups that hold the others up: the least progressed of those whom the others wait for, or
+    /// of all where nobody is known to wait.
+    pub least: Vec<usize>,
+    /// Who waits for whom.
+    pub waiting: Waiting,
+    /// Collective operations that do not fit.
+    pub mismatches: Vec<Mismatch>,
+    /// The same in sentences.
+    pub mismatched: Vec<String>,
+    /// Collective operations that do not fit, and what fits by luck, as values.
+    pub(crate) unfit: Vec<Fact>,
+    /// Messages and requests that came to nothing, and pairs that do not fit.
+    pub loose: Vec<Loose>,
+    /// A deadlock that only buffering or the order of messages prevented, in a sentence.
+    pub potential: Option<String>,
+    /// Tasks that did something else than is normal, and made the others wait.
+    pub causes: Vec<Cause>,
+    /// In a deadlock: a message that nobody received, and that may have been meant for those who wait.
+    pub unreceived: Option<Unreceived>,
+    /// For what tasks wait, though nothing tells that they do: in words.
+    pub(crate) doubts: BTreeMap<u32, String>,
+    /// Threads that did not come to a barrier at which a task is.
+    pub(crate) truants: BTreeMap<u32, Truant>,
+    /// By threads that are over and kept a lock for which others wait: where they took it.
+    pub(crate) kept: BTreeMap<TraceName, Kept>,
+    /// Names of communicators in which somebody is waited for, the world's left out.
+    pub communicators: BTreeMap<CommunicatorId, String>,
+    /// Open calls of threads, of processes that have several.
+    pub threads: BTreeMap<TraceName, Vec<Place>>,
+    /// Which answers are lost, and why.
+    pub notes: Vec<String>,
+}
+
+/// Everything that the verdict is made of.
+pub(crate) struct Facts<'a> {
+    pub progress: &'a Progress,
+    pub conversations: &'a BTreeMap<u32, Conversation>,
+    pub communicators: &'a Communicators,
+    pub membership: &'a Membership,
+    pub strays: &'a [Stray],
+    pub sites: &'a Sites,
+    pub steals: &'a [Race],
+    /// What the first task that crashed gave the call of MPI that it is in: `(count=-1, dest=7)`.
+    pub given: Option<String>,
+}
+
+impl Progress {
+    /// Tasks of which nothing is known yet.
+    pub(crate) fn of(is_mpi: bool, tasks: BTreeMap<u32, Task>, notes: Vec<String>) -> Self {
+        Self {
+            verdict: String::new(),
+            hang: false,
+            kind: Kind::None,
+            is_mpi,
+            tasks,
+            groups: Vec::new(),
+            edges: Vec::new(),
+            least: Vec::new(),
+            waiting: Waiting::default(),
+            mismatches: Vec::new(),
+            mismatched: Vec::new(),
+            unfit: Vec::new(),
+            loose: Vec::new(),
+            potential: None,
+            causes: Vec::new(),
+            unreceived: None,
+            doubts: BTreeMap::new(),
+            truants: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            communicators: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            notes,
+        }
+    }
+
+    /// The tasks that hold the others up.
+    #[must_use]
+    pub fn holding(&self) -> Vec<u32> {
+        let groups = self.least.iter().filter_map(|it| self.groups.get(*it));
+        groups.flat_map(|it| &it.tasks).copied().collect()
+    }
+
+    /// The group that a task is in.
+    pub(crate) fn group_of(&self, task: u32) -> Option<&Group> {
+        let has = |it: &&Group| it.tasks.binary_search(&task).is_ok();
+        self.groups.iter().find(has)
+    }
+}
