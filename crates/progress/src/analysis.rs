@@ -16,7 +16,7 @@ use crate::parting::{Tasks, tell_apart};
 use crate::past::{went_ahead, went_on};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::progress::{Facts, Progress};
-use crate::races::{doubts, race, steals};
+use crate::races::{chance, doubts, race, steals};
 use crate::recount::recount;
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
@@ -182,12 +182,15 @@ fn conclude(
     let circle = circle.filter(|_| chosen.has(rules::POTENTIAL_DEADLOCK));
     let race = race.filter(|_| chosen.has(rules::MESSAGE_RACE));
     let steals = steals(conversations, &matching, &waiting);
-    let told = told(conversations, &mismatches, &loose, circle.as_ref()).chain(
-        race.iter()
-            .chain(&steals)
-            .flat_map(|it| it.calls(conversations)),
-    );
     let died = crashed(&observed.tasks);
+    let has_order = observed.is_whole && !is_threaded && chosen.has(rules::MESSAGE_RACE);
+    let chance = match has_order {
+        true => chance(conversations, &observed.membership, &matching, &died),
+        false => None,
+    };
+    let races = race.iter().chain(&chance).chain(&steals);
+    let told = told(conversations, &mismatches, &loose, circle.as_ref())
+        .chain(races.flat_map(|it| it.calls(conversations)));
     let are_ended_amiss = are_ended_amiss(run, &observed.tasks);
     let all: Vec<u32> = observed.tasks.keys().copied().collect();
     let those = if are_ended_amiss { &all } else { &died };
@@ -341,6 +344,7 @@ fn conclude(
         strays: &strays,
         sites: &sites,
         steals: &steals,
+        chance: chance.as_ref(),
         given: given(run, &observed.communicators, &progress.tasks),
     };
     let sentence = |it| call_words::mismatched(&facts, it);
@@ -351,7 +355,12 @@ fn conclude(
         .map(sentence)
         .collect();
     let shown = progress.mismatches.iter().take(MOST_MISMATCHES);
-    let unfit = facts::unfit(&facts, shown, circle.as_ref(), race.as_ref());
+    let unfit = facts::unfit(
+        &facts,
+        shown,
+        circle.as_ref(),
+        race.as_ref().or(chance.as_ref()),
+    );
     let race = race.map(|it| call_words::race(&facts, &it));
     // A message that nobody received keeps its sender waiting for certain: what would come of it is told behind it.
     let lost = circle.as_ref().and_then(|circle| {

@@ -55,14 +55,15 @@ pub(crate) fn race(facts: &Facts<'_>, race: &Race) -> String {
         format!("a message of {}", who(progress, &[it]))
     });
     let then = match &race.harm {
-        Harm::Starves(part) => format!("for which {} would then wait for ever", call(*part)),
+        Harm::Starves(part) => format!(", for which {} would then wait for ever", call(*part)),
         Harm::Unfit(LooseEnd::TooLarge { sent, room, .. }) => {
-            format!("of {sent}, where it has room for {room}")
+            format!(", of {sent}, where it has room for {room}")
         }
-        Harm::Unfit(_) => "which does not fit".to_owned(),
+        Harm::Unfit(_) => ", which does not fit".to_owned(),
+        Harm::Chance => ": which one comes first is chance".to_owned(),
     };
     format!(
-        "{task} in {} from anybody took {took} and could have taken that of {instead}, {then}",
+        "{task} in {} from anybody took {took} and could have taken that of {instead}{then}",
         call(race.wildcard)
     )
 }

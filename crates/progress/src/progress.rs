@@ -72,6 +72,8 @@ pub(crate) struct Facts<'a> {
     pub strays: &'a [Stray],
     pub sites: &'a Sites,
     pub steals: &'a [Race],
+    /// Where whoever crashed could have taken another message.
+    pub chance: Option<&'a Race>,
     /// What the first task that crashed gave the call of MPI that it is in: `(count=-1, dest=7)`.
     pub given: Option<String>,
 }

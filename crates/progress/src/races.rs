@@ -1,5 +1,6 @@
 //! Receives from anybody that took one message and could have taken another: where a later receive needs
-//! that one from its sender, the program hangs in runs in which it comes first; where there is no room for it, it dies.
+//! that one from its sender, the program hangs in runs in which it comes first; where there is no room for it, it dies. Of a task that
+//! died, any such receive is told: what it died of may be which message came first.
 //!
 //! ```text
 //! rank 0: receive from anybody ◄─── rank 2      could have been ◄─── rank 1
@@ -30,6 +31,8 @@ pub enum Harm {
     Starves(usize),
     /// It does not fit.
     Unfit(LooseEnd),
+    /// The task goes on with another message, and it died of what it went on with.
+    Chance,
 }
 
 /// A receive from anybody that took, or could have taken, what another receive needs, or what does not fit.
@@ -59,7 +62,7 @@ impl Race {
         let conversation = tasks.get(&self.task);
         let starved = match self.harm {
             Harm::Starves(part) => Some(part),
-            Harm::Unfit(_) => None,
+            Harm::Unfit(_) | Harm::Chance => None,
         };
         let parts = [self.wildcard].into_iter().chain(starved);
         parts.filter_map(move |part| conversation?.called(part))
@@ -205,17 +208,60 @@ pub(crate) fn race(
         };
         to_whom.iter().flat_map(of_task).take(MOST)
     };
-    looks
-        .into_iter()
-        .flat_map(candidates)
-        .find(|(race, message)| {
-            let conversation = &tasks[&race.task];
-            let completes = completes(conversation, race.wildcard);
-            completes.is_some_and(|operation| {
-                is_reached(tasks, members, matching, *message, (race.task, operation))
+    let mut all = looks.into_iter().flat_map(candidates);
+    let found = all.find(|it| is_sent(tasks, members, matching, it));
+    found.map(|(race, _)| race)
+}
+
+/// Of tasks that died, the last receive from anybody that could have taken another message than it took: what they died of may be
+/// which one came first. `None` where there is none.
+#[must_use]
+pub(crate) fn chance(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+    died: &[u32],
+) -> Option<Race> {
+    let messages = messages(tasks, matching, &died.iter().copied().collect());
+    let of_task = |task: &u32| {
+        let from: Vec<_> = messages.range((*task, 0)..=(*task, u32::MAX)).collect();
+        let receives = receives(*task, tasks.get(task)?, matching);
+        let wildcards = receives.iter().rev().filter(|it| it.is_wildcard);
+        let choices = wildcards.flat_map(|wildcard| {
+            let others = from
+                .iter()
+                .filter(|it| wildcard.from.is_some_and(|of| of != it.0.1));
+            others.filter_map(|((_, sender), sent)| {
+                let message = sent.iter().find(|it| it.was_there_for(wildcard))?;
+                let race = Race {
+                    task: *task,
+                    wildcard: wildcard.part,
+                    took: wildcard.from,
+                    instead: *sender,
+                    harm: Harm::Chance,
+                };
+                Some((race, message.id))
             })
-        })
-        .map(|(race, _)| race)
+        });
+        let mut choices = choices.take(MOST);
+        choices.find(|it| is_sent(tasks, members, matching, it))
+    };
+    died.iter().find_map(of_task).map(|(race, _)| race)
+}
+
+/// Whether the message of a race is sent whatever its receive does.
+fn is_sent(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+    (race, message): &(Race, PartId),
+) -> bool {
+    let completes = tasks
+        .get(&race.task)
+        .and_then(|it| completes(it, race.wildcard));
+    completes.is_some_and(|operation| {
+        is_reached(tasks, members, matching, *message, (race.task, operation))
+    })
 }
 
 /// The operation at whose return a part is complete: the first that waits for it.

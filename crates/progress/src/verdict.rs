@@ -1,6 +1,6 @@
 //! One sentence: who holds the others up, where, and why.
 
-use crate::call_words::{mismatched, stolen};
+use crate::call_words::{mismatched, race, stolen};
 use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, is_last};
 use crate::judgement::named;
@@ -26,8 +26,11 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let crashed = crashed(&progress.tasks);
     if !crashed.is_empty() {
         let ended = ended(facts, &crashed, facts.given.as_deref());
-        let text = with_misfit(facts, ended, &crashed);
-        return with_cause(progress, text);
+        let text = with_cause(progress, with_misfit(facts, ended.clone(), &crashed));
+        return match facts.chance.filter(|_| text == ended) {
+            Some(chance) => format!("{ended}; {}", race(facts, chance)),
+            None => text,
+        };
     }
     let stops = |it: &&Mismatch| it.prevents() && !is_past(progress, it);
     if let Some(mismatch) = progress.mismatches.iter().find(stops) {

@@ -410,13 +410,9 @@ impl Source {
         is_result: bool,
         values: &[i64],
     ) -> Vec<Argument> {
-        let (values, code) = match values {
-            [values @ .., last] if is_result => match capture::returned(*last) {
-                Some(code) => (values, Some(code)),
-                None => (&values[..], None),
-            },
-            _ => (values, None),
-        };
+        let code = values.last().filter(|_| is_result);
+        let code = code.and_then(|it| capture::returned(*it));
+        let values = &values[..values.len() - usize::from(code.is_some())];
         let mut left = values.iter().copied();
         let parameters = function.parameters();
         let mut arguments: Vec<Argument> = parameters

@@ -116,7 +116,7 @@ rules! {
     CONFLICT: "conflict" Luck "12.7" "two accesses to a window overlap, and nothing orders them",
     NOT_READY: "not-ready" Luck "3.4" "the receive of a ready send need not have begun by then",
     POTENTIAL_DEADLOCK: "potential-deadlock" Luck "3.5" "only buffering of messages prevents a deadlock",
-    MESSAGE_RACE: "message-race" Luck "3.5" "a receive from anybody may get another message, and the run would hang then",
+    MESSAGE_RACE: "message-race" Luck "3.5" "a receive from anybody may get another message, and the run would hang then, or died so",
     NEVER_RECEIVED: "never-received" Left "11.2.2" "a message is sent and never received",
     NEVER_COMPLETED: "never-completed" Left "11.2.2" "an operation is begun and never completed",
     NEVER_FREED: "never-freed" Left "2.5.1" "something is made and never freed",
