@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The name that people write for a linkage name: Rust without its hash, C++ with its parameters;
-/// anything else as it is. A suffix that a compiler appended (`.constprop.0`) stays.
+/// The name that people write for a linkage name: Rust without its hash, C++ with its parameters, a procedure of a Fortran module
+/// as `module::procedure`; anything else as it is. A suffix that a compiler appended (`.constprop.0`) stays.
 #[must_use]
 pub fn display_name(linkage: &str) -> String {
     // Demanglers are recursive descents over text of strangers: what is longer than any real name
@@ -30,7 +30,22 @@ pub fn display_name(linkage: &str) -> String {
             None => linkage.to_owned(),
         };
     }
-    linkage.to_owned()
+    of_module(linkage).unwrap_or_else(|| linkage.to_owned())
+}
+
+/// A procedure of a Fortran module, as gfortran, ifort and flang call it: `__halo_MOD_swap`, `halo_mp_swap_`, `_QMhaloPswap`.
+fn of_module(linkage: &str) -> Option<String> {
+    let is_plain = |it: &str| {
+        let all = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        it.starts_with(|first: char| first.is_ascii_lowercase()) && it.bytes().all(all)
+    };
+    let gfortran = || linkage.strip_prefix("__")?.split_once("_MOD_");
+    let ifort = || linkage.strip_suffix('_')?.split_once("_mp_");
+    let flang = || linkage.strip_prefix("_QM")?.split_once('P');
+    let (module, rest) = gfortran().or_else(ifort).or_else(flang)?;
+    // What a compiler made of it, behind a dot, stays.
+    let procedure = rest.split('.').next()?;
+    (is_plain(module) && is_plain(procedure)).then(|| format!("{module}::{rest}"))
 }
 
 /// A function's name as C spells it: without `@plt`; MPI's Fortran names (`mpi_send_`, `mpi_send__`,
@@ -230,6 +245,23 @@ mod tests {
     }
 
     #[test]
+    fn procedures_of_fortran_modules() {
+        let cases = [
+            ("__halo_MOD_swap", "halo::swap"),
+            ("__halo_x_MOD_swap_2._omp_fn.0", "halo_x::swap_2._omp_fn.0"),
+            ("halo_mp_swap_", "halo::swap"),
+            ("_QMhaloPswap", "halo::swap"),
+            ("tree_mp_", "tree_mp_"),
+            ("swap_", "swap_"),
+            ("__MOD_", "__MOD_"),
+            ("_QPswap", "_QPswap"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(display_name(name), expected);
+        }
+    }
+
+    #[test]
     fn names_in_sentences_have_one_pair_of_parentheses() {
         let cases = [
             ("step", "step()"),
@@ -311,7 +343,7 @@ mod tests {
         let cases = [
             ("main", "main"),
             ("MAIN__", "MAIN__"),
-            ("__solver_MOD_step", "__solver_MOD_step"),
+            ("__solver_MOD_step", "solver::step"),
             ("_Z3fooi", "foo(int)"),
             ("_Z3fooi.constprop.0", "foo(int).constprop.0"),
             ("_ZN3foo3barEv", "foo::bar()"),

@@ -5,8 +5,8 @@
 //! that was not kept, what others did not ask for by name: where several senders sent more than that, whose message this and
 //! later receives took is *uncertain*, and nothing is to be built on it. The k-th collective operation of a communicator is the same
 //! for all its members, but where several threads of one of them take part: in which order they did is not recorded (times are
-//! too coarse), so that such a communicator is *unordered*: how many operations each member began is known, and that the one
-//! that it is in is the last of these. For the same reason messages that several threads of a task send with one tag to one task,
+//! too coarse), so that such a communicator is *unordered*: how many operations each member began is known, by function too, and
+//! that the one that it is in is the last of these. For the same reason messages that several threads of a task send with one tag to one task,
 //! or receive so, are *disordered*: each is somebody's, but which of them is whose is not known. O(parts), if tags are few.
 
 use crate::conversation::Conversation;
@@ -15,6 +15,7 @@ use lockstep_api::mpi::Does;
 use lockstep_trace::TraceName;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// A part of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,6 +69,8 @@ pub struct Matching {
     disordered: FxHashSet<PartId>,
     /// Communicators in whose collective operations several threads of a task took part.
     unordered: FxHashSet<CommunicatorId>,
+    /// Of these, how often each function was called by a task.
+    called: FxHashMap<(CommunicatorId, u32, Arc<str>), usize>,
 }
 
 struct Message {
@@ -268,9 +271,12 @@ impl Matching {
             let PartKind::Collective(share) = &part.kind else {
                 continue;
             };
-            if let Some(communicator) = share.communicator
-                && self.is_unordered(communicator)
-                && is_pending(tasks, task, part)
+            let Some(communicator) = share.communicator.filter(|it| self.is_unordered(*it)) else {
+                continue;
+            };
+            let key = (communicator, task, share.name.clone());
+            *self.called.entry(key).or_default() += 1;
+            if is_pending(tasks, task, part)
                 && let Some(last) = self.begun(communicator, task).checked_sub(1)
             {
                 self.order.insert(id, last);
@@ -322,6 +328,14 @@ impl Matching {
     #[must_use]
     pub fn is_unordered(&self, communicator: CommunicatorId) -> bool {
         self.unordered.contains(&communicator)
+    }
+
+    /// How many operations of an unordered communicator a task began, and how many of them by this function.
+    #[must_use]
+    pub fn called(&self, communicator: CommunicatorId, task: u32, name: &Arc<str>) -> [usize; 2] {
+        let by_it = self.called.get(&(communicator, task, name.clone()));
+        let by_it = by_it.copied().unwrap_or(0);
+        [self.begun(communicator, task), by_it]
     }
 
     /// How many operations of a communicator a task began.

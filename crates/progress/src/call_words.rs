@@ -178,6 +178,13 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         }
     };
     let callers = |side: usize| mismatch.callers.get(side).map_or(String::new(), way);
+    // Without a line, the calls that led to it say where it is.
+    let place =
+        |line: String, side: usize| match line.starts_with(" at ") || callers(side).is_empty() {
+            true => line,
+            false => String::new(),
+        };
+    let (few_line, most_line) = (place(few_line, 1), place(most_line, 0));
     let as_normal = match mismatch.right {
         Right::Normal => ", as in a normal run",
         Right::Most | Right::Unknown => "",

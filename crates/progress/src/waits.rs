@@ -534,18 +534,17 @@ impl Builder<'_> {
         Need::All(vec![node])
     }
 
-    /// Needs those who have come to fewer collective operations: which of them this one is, is not known.
+    /// Needs those who have come to fewer collective operations, or to fewer by this function: which of them this one is, is not known.
     fn as_many(
         &mut self,
         task: u32,
         (communicator, share): (CommunicatorId, &Collective),
         members: &[u32],
     ) -> Need {
-        let own = self.matching.begun(communicator, task);
-        if self
-            .mismatched
-            .contains(&(communicator, own.saturating_sub(1)))
-        {
+        let called = |it: u32| self.matching.called(communicator, it, &share.name);
+        let own = called(task);
+        let last = own[0].saturating_sub(1);
+        if self.mismatched.contains(&(communicator, last)) {
             return Need::NEVER;
         }
         let root = share
@@ -556,7 +555,8 @@ impl Builder<'_> {
             _ => true,
         };
         let missing = members.iter().filter(needs);
-        let missing = missing.filter(|it| self.matching.begun(communicator, **it) < own);
+        let is_behind = |it: &&u32| called(**it).iter().zip(own).any(|(it, own)| *it < own);
+        let missing = missing.filter(is_behind);
         let missing: Vec<u32> = missing.copied().collect();
         let why = Why::Collective(share.name.clone(), communicator);
         let on = self.list(task, &missing, &why);
