@@ -108,6 +108,7 @@ fn waiting_tasks(count: u32) -> BTreeMap<u32, Conversation> {
                     terms: None,
                     size: Size::default(),
                     amounts: None,
+                    in_place: false,
                 }),
             ),
         };

@@ -1,12 +1,15 @@
 //! `lockstep export`: a run in another tool's format.
 
+use crate::analysed::Analysed;
 use crate::go::standing;
-use crate::{output, run};
+use crate::{output, run, tables};
 use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
 use lockstep_exchange::{Edge, Target, View};
 use lockstep_goroutines::shiviz;
+use lockstep_progress::Chosen;
+use lockstep_progress::published::Method;
 use lockstep_trace::{FunctionId, Run, Selection, Selections, Thread, c_name};
 use regex::Regex;
 use std::collections::HashSet;
@@ -31,6 +34,7 @@ use std::process::ExitCode;
   lockstep export bad --to speedscope -t '*.0' -o bad.speedscope.json
   lockstep export bad --to perfetto --from exchange --to write_output --depth 5 -o part.perfetto
   lockstep export bad --to perfetto --from 1.5 --to 2.0 -o half_a_second.perfetto
+  lockstep export bad --to parquet --table waits -o waits.parquet
   lockstep export bad --to parquet -o bad.parquet && duckdb -c \"select rank, function, count(*) from 'bad.parquet' group by all\"
 ")]
 pub struct Export {
@@ -51,6 +55,9 @@ pub struct Export {
     /// Only so many calls deep: 1 is the outermost
     #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u64).range(1..))]
     depth: Option<u64>,
+    /// Which table, of a run as a whole but for calls: what `progress` finds (parquet)
+    #[arg(long, value_name = "NAME", default_value = "calls", value_enum)]
+    table: tables::Name,
     /// Also show calls that began and ended between two times that were read, without width (perfetto, speedscope)
     #[arg(long)]
     every_call: bool,
@@ -80,7 +87,7 @@ enum Format {
     Json,
     /// Events of goroutines with vector clocks, for ShiViz (runs of Go programs)
     Shiviz,
-    /// A table of all calls, for DuckDB, Polars, pandas
+    /// A table of all calls, or of what `progress` finds (--table), for DuckDB, Polars, pandas
     Parquet,
 }
 
@@ -122,8 +129,12 @@ impl Export {
             Format::Otf2 => Target::Otf2,
             Format::Json => Target::Json,
             Format::Shiviz => return self.shiviz(),
+            Format::Parquet if self.table != tables::Name::Calls => return self.found(end),
             Format::Parquet => Target::Parquet,
         };
+        if self.table != tables::Name::Calls {
+            bail!("--table: expected the format parquet, found another");
+        }
         let run = run::open_with(&self.run, self.all_processes)?;
         run::selected(&[&run], &self.traces)?;
         let chosen: Vec<Selection> = self.traces.iter().flat_map(Selections::iter).collect();
@@ -173,6 +184,28 @@ impl Export {
             bail!("--to {other}: expected a format ({})", names.join(", "));
         };
         Ok((format, found.1))
+    }
+
+    /// A table of what `progress` finds.
+    fn found(&self, end: Option<&str>) -> Result<ExitCode> {
+        let is_part = !self.traces.is_empty() || self.from.is_some() || self.depth.is_some();
+        if is_part || end.is_some() || self.all_processes {
+            bail!(
+                "--table: expected a run as a whole, found options that choose calls (-t, --from, --to, --depth, --all-processes)"
+            );
+        }
+        let (method, checks) = (Method::Lockstep, Chosen::default());
+        let found = Analysed::of(&self.run, None, method, &checks)?.found;
+        let Some(table) = tables::table(self.table, &found) else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        if self.output == Path::new("-") {
+            output::print(|out| lockstep_exchange::write_table(&table, out))?;
+        } else {
+            lockstep_exchange::export_table(&table, &self.output, self.force)?;
+        }
+        output::remark(&found.notes);
+        Ok(ExitCode::SUCCESS)
     }
 
     fn shiviz(&self) -> Result<ExitCode> {

@@ -19,6 +19,7 @@ mod run;
 mod unseen;
 mod words;
 
+mod analysed;
 mod baseline;
 mod calls;
 mod compare;
@@ -51,6 +52,7 @@ mod similarity;
 mod sources;
 mod spot;
 mod stack;
+mod tables;
 mod threads;
 mod tree;
 

@@ -1,26 +1,23 @@
 //! `lockstep progress`: who is behind, and who waits for whom.
 
+use crate::analysed::{Analysed, is_running};
 use crate::go::standing;
 use crate::output::{self, Style, styled};
 use crate::said::Said;
-use crate::{run, sources, spot};
-use anyhow::{Context, Result, bail};
+use crate::sources;
+use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_api::mpi::rules::Rule;
-use lockstep_progress::published::{Method, analyse_by, model_of};
-use lockstep_progress::{
-    Activity, Chosen, Deed, Group, Kind, Progress as Found, Standing, Watch, analyse_against,
-    loose_sentence,
-};
+use lockstep_progress::published::{Method, model_of};
+use lockstep_progress::{Activity, Chosen, Deed, Group, Progress as Found, loose_sentence};
 use lockstep_report::ProgressPage;
-use lockstep_trace::{EndKind, Fact, Outline, Run, ranges};
+use lockstep_trace::{Fact, Outline, ranges};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Order the tasks of a run by progress: which is behind, who waits for whom, and for ever?
 #[derive(Debug, Args)]
@@ -70,9 +67,6 @@ pub struct Progress {
     at_the_end: bool,
 }
 
-/// Between two looks at a run that is still going on.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-
 impl Progress {
     pub fn run(self) -> Result<ExitCode> {
         if self.at_the_end
@@ -84,39 +78,12 @@ impl Progress {
             output::json(&document)?;
             return Ok(output::found(found.hang));
         }
-        let run = run::open(&self.run)?;
-        if run.traces().next().is_none() {
-            bail!("{}: expected traces, found none", self.run.display());
-        }
-        let normal = self.normal.as_deref().map(run::open).transpose()?;
-        let look = |run: &Run| match self.method {
-            Method::Lockstep => analyse_against(run, normal.as_ref(), &self.checks),
-            method => analyse_by(run, method),
-        };
-        let mut found = look(&run);
-        if found.hang && is_running(&run) && self.method == Method::Lockstep {
-            found = look_again(found, &self.run, look)?;
-        }
-        let mut went_on = None;
-        if self.method == Method::Lockstep {
-            let said = Said::of(&self.run).filter(|_| !is_running(&run));
-            if let Some(said) = &said {
-                said.settle(&mut found);
-                went_on = said.went_on.clone().filter(|_| !found.hang);
-            }
-            if found.hang && found.kind != Kind::Deadlock {
-                let holding = spot::holding(&run, &found);
-                let told = match &said {
-                    Some(said) => spot::told(&holding, &said.spots, "ran"),
-                    None => spot::told(&holding, &spot::found(&holding), "runs"),
-                };
-                found.verdict.push_str(&told);
-            }
-        }
-        let goroutines = standing::judged(&self.run)?;
-        if let Some(judgement) = &goroutines {
-            standing::settle(&mut found, judgement);
-        }
+        let Analysed {
+            run,
+            found,
+            went_on,
+            goroutines,
+        } = Analysed::of(&self.run, self.normal.as_deref(), self.method, &self.checks)?;
         if let Some(path) = &self.html {
             let page = ProgressPage {
                 title: self.run.display().to_string(),
@@ -180,29 +147,6 @@ fn chosen(list: &str) -> Result<Chosen, String> {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
-}
-
-fn is_running(run: &Run) -> bool {
-    run.processes
-        .iter()
-        .any(|it| it.end.kind == EndKind::Running)
-}
-
-/// The ranks were not read at one moment: who hangs has to hang the second time, too.
-fn look_again(found: Found, run: &Path, look: impl Fn(&Run) -> Found) -> Result<Found> {
-    let mut watch = Watch::new(BETWEEN_LOOKS);
-    watch.look(&found, Duration::ZERO);
-    std::thread::sleep(BETWEEN_LOOKS);
-    let mut again = look(&Run::open(run)?);
-    match watch.look(&again, BETWEEN_LOOKS) {
-        // Half a second of calls is no livelock.
-        Standing::Hangs(Kind::Livelock) if again.waiting.stuck.is_empty() => {
-            again.settle(Standing::No);
-        }
-        Standing::Silent(_) => again.settle(Standing::No),
-        standing => again.settle(standing),
-    }
-    Ok(again)
 }
 
 fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {

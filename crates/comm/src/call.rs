@@ -71,6 +71,7 @@ pub fn everybody(communicator: Option<CommunicatorId>, routine: &Routine) -> Par
         terms: None,
         size: Size::default(),
         amounts: None,
+        in_place: false,
     })
 }
 
@@ -324,7 +325,14 @@ fn collective(
         terms: terms(does, event),
         size,
         amounts: amounts(does, event, types, me).map(Arc::new),
+        in_place: is_in_place(event),
     }))
+}
+
+fn is_in_place(event: &Resolved) -> bool {
+    let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
+    let is_one = |it: &Argument| matches!(it.value, Value::Buffer(Buffer::InPlace));
+    arguments.iter().any(is_one)
 }
 
 /// What all members have to say alike, beside the root, the reduction and how much.

@@ -35,6 +35,14 @@ impl Unit {
         }
     }
 
+    /// How long so many of it are, in bytes, where that is known.
+    #[must_use]
+    pub fn bytes_of(&self, count: i64) -> Option<u64> {
+        let bytes = |name: &Arc<str>| Datatype::named(name)?.bytes();
+        let each = self.elements().iter().map(bytes).sum::<Option<i64>>()?;
+        u64::try_from(count.checked_mul(each)?).ok()
+    }
+
     /// The name, where it is one element.
     #[must_use]
     pub fn name(&self) -> Option<&str> {

@@ -1,59 +1,36 @@
 //! Logical time from messages: what was received was sent before, in whatever trace.
 //!
 //! Each event is one later than the one before it in its trace; where something arrives, at least one later than
-//! where it was sent (Lamport's clock). Messages belong together by sender, receiver, communicator and tag, first sent first
-//! received; collective operations by their number on their communicator. What cannot be matched (arguments or traces are
-//! missing, a receive from anybody whose status was ignored) waits for nothing.
-//!
-//! [`Matching`](crate::Matching) matches messages, too, for another question: what a *rank* still waits for at the end, where
-//! its threads are one, and guesses about receives from anybody are allowed. Here each *trace* has a clock of its own, every
-//! completion has an event, and nothing may be guessed.
+//! where it was sent (Lamport's clock). Which messages belong together says [`Talk`]; collective operations do by their number on
+//! their communicator. What cannot be matched (arguments or traces are missing, a receive from anybody whose status was ignored)
+//! waits for nothing.
 
-use crate::conversation::Conversation;
-use crate::message::{Collective as Share, PartKind, Peer};
-use crate::reader::Reader;
-use crate::routines::Routines;
-use lockstep_api::mpi::{Does, Shape};
-use lockstep_trace::{CommunicatorId, Communicators, Run, Thread, TraceName};
+use crate::talk::{Contact, Talk, What};
+use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
-
-/// Calls that are matched at most; 64 bytes each.
-const MOST: usize = 1 << 22;
-
-/// Where a message goes: from, to, communicator, tag.
-type Channel = (u32, u32, u32, CommunicatorId, i64);
-
-/// Who is in each communicator that is known whole.
-type Members = FxHashMap<CommunicatorId, Vec<u32>>;
-
-fn members(communicators: &Communicators) -> Members {
-    let all = communicators.all().iter().filter_map(|it| {
-        let [side] = it.sides.as_slice() else {
-            return None;
-        };
-        let ranks = side.ranks.iter().copied().collect::<Option<Vec<u32>>>()?;
-        Some((it.id, ranks))
-    });
-    all.collect()
-}
+use std::num::NonZeroU32;
 
 /// What a call has to do with other traces.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    Send(Channel),
-    Receive(Channel),
+    /// The message with this number is sent.
+    Send(NonZeroU32),
+    Receive(NonZeroU32),
     /// A collective begins: its communicator, and whether others wait for this trace.
     Enter(CommunicatorId, bool),
     /// It ends: its number, and whether this trace waits for others.
     Leave(CommunicatorId, u64, bool),
 }
 
+/// What each trace has to do with the others, in the order of its events.
+type Steps = Vec<Vec<(u64, Step)>>;
+
 /// The messages of a run, read once: logical times, and who can know of what.
 #[derive(Debug)]
 pub struct Order {
     names: Vec<TraceName>,
-    steps: Vec<Vec<(u64, Step)>>,
+    steps: Steps,
     shifts: Vec<Vec<(u64, u64)>>,
 }
 
@@ -65,19 +42,14 @@ impl Order {
     #[must_use]
     pub fn new(run: &Run) -> Option<Self> {
         let threads: Vec<&Thread> = run.traces().collect();
-        // Looking for messages costs a pass over all events.
-        if !threads.iter().any(|thread| thread.has_arguments()) {
-            return None;
-        }
-        let names: Vec<TraceName> = threads.iter().map(|thread| thread.name).collect();
-        let steps = Messages::steps(run, &threads)?;
-        let places: Vec<(u32, u32)> = names.iter().map(place).collect();
-        let mut found = Matching::new(&steps, &places);
+        let talk = Talk::new(run, &threads);
+        let steps = steps(&talk);
+        let mut found = Matching::new(&steps);
         found.run();
         let matched = found.matched;
         let shifts = found.clocks.into_iter().map(|clock| clock.shifts).collect();
         (matched > 0).then_some(Self {
-            names,
+            names: talk.names().to_vec(),
             steps,
             shifts,
         })
@@ -102,8 +74,7 @@ impl Order {
         let Some(own) = self.place(trace) else {
             return BTreeMap::new();
         };
-        let places: Vec<(u32, u32)> = self.names.iter().map(place).collect();
-        let mut found = Matching::new(&self.steps, &places);
+        let mut found = Matching::new(&self.steps);
         found.mark = Some((own, event));
         found.run();
         let clocks = self.names.iter().zip(&found.clocks).enumerate();
@@ -121,10 +92,6 @@ impl Order {
     }
 }
 
-fn place(name: &TraceName) -> (u32, u32) {
-    (name.process.job, name.process.rank)
-}
-
 /// How far traces are behind the count of their own events.
 #[derive(Debug, Default)]
 pub struct Messages {
@@ -135,45 +102,16 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// What each trace has to do with the others; `None` where that is too much.
-    fn steps(run: &Run, threads: &[&Thread]) -> Option<Vec<Vec<(u64, Step)>>> {
-        let communicators = run.communicators();
-        let members = members(&communicators);
-        let routines = Routines::new(run);
-        let is_wanted = |id| routines.get(id).is_some();
-        let first = communicators.all().len() as u32;
-        let mut steps = Vec::new();
-        let mut left = MOST;
-        for thread in threads {
-            let mut reader: Reader<()> = Reader::new(thread.name, first, None, false);
-            let mut events = communicators.events_of(thread, is_wanted);
-            reader.read(&routines, &mut events);
-            let (said, ..) = reader.into_told(&routines, events.resolver());
-            let own = steps_of(&said, &members, thread.name);
-            left = left.checked_sub(own.len())?;
-            steps.push(own);
-        }
-        Some(steps)
-    }
-
-    /// Matches the messages between these traces of a run.
-    pub fn new(run: &Run, threads: &[&Thread]) -> Self {
-        let Some(steps) = Self::steps(run, threads) else {
-            return Self::default();
-        };
-        let places: Vec<(u32, u32)> = threads.iter().map(|it| place(&it.name)).collect();
-        let mut found = Matching::new(&steps, &places);
+    /// Of what these traces told each other.
+    #[must_use]
+    pub fn new(talk: &Talk) -> Self {
+        let steps = steps(talk);
+        let mut found = Matching::new(&steps);
         found.run();
-        let Matching {
-            clocks, matched, ..
-        } = found;
+        let shifts = found.clocks.into_iter().map(|clock| clock.shifts);
         Self {
-            shifts: threads
-                .iter()
-                .zip(clocks)
-                .map(|(thread, clock)| (thread.name, clock.shifts))
-                .collect(),
-            matched,
+            shifts: talk.names().iter().copied().zip(shifts).collect(),
+            matched: found.matched,
         }
     }
 
@@ -183,69 +121,41 @@ impl Messages {
     }
 }
 
+fn steps(talk: &Talk) -> Steps {
+    let places = 0..talk.names().len();
+    places.map(|place| steps_of(talk.at(place))).collect()
+}
+
 /// What a trace has to do with the others, in the order of its events.
-fn steps_of(said: &Conversation, members: &Members, name: TraceName) -> Vec<(u64, Step)> {
-    let (job, me) = (name.process.job, name.process.rank);
+fn steps_of(contacts: &[Contact]) -> Vec<(u64, Step)> {
     let mut steps = Vec::new();
     let mut numbers: FxHashMap<CommunicatorId, u64> = FxHashMap::default();
-    for part in &said.parts {
-        let Some(begun) = said.operations.get(part.operation).map(|it| it.event) else {
-            continue;
-        };
-        match &part.kind {
-            PartKind::Send {
-                to: Peer::Task(to),
-                tag,
-                communicator,
-                ..
-            } => {
-                let channel = (job, me, *to, *communicator, *tag);
-                steps.push((begun, Step::Send(channel)));
+    for Contact {
+        begun, over, what, ..
+    } in contacts
+    {
+        match what {
+            What::Send(message) => {
+                steps.extend(message.number.map(|it| (*begun, Step::Send(it))));
             }
-            PartKind::Receive {
-                from: Peer::Task(from),
-                tag: Some(tag),
-                communicator,
-                ..
-            } => {
-                let channel = (job, *from, me, *communicator, *tag);
-                let at = part.completed_at;
-                steps.extend(at.map(|at| (at, Step::Receive(channel))));
+            What::Receive(message) => {
+                let both = message.number.zip(*over);
+                steps.extend(both.map(|(it, over)| (over.get(), Step::Receive(it))));
             }
-            PartKind::Collective(share) => {
-                let ways = ways(share, members, me);
-                let Some((communicator, (gives, takes))) = share.communicator.zip(ways) else {
+            What::Share(share) => {
+                let Some((gives, takes)) = share.ways else {
                     continue;
                 };
-                let number = numbers.entry(communicator).or_default();
-                steps.push((begun, Step::Enter(communicator, gives)));
-                let leave = Step::Leave(communicator, *number, takes);
-                steps.extend(part.completed_at.map(|at| (at, leave)));
+                let number = numbers.entry(share.communicator).or_default();
+                steps.push((*begun, Step::Enter(share.communicator, gives)));
+                let leave = Step::Leave(share.communicator, *number, takes);
+                steps.extend(over.map(|over| (over.get(), leave)));
                 *number += 1;
             }
-            _ => {}
         }
     }
     steps.sort_by_key(|it| it.0);
     steps
-}
-
-/// Whether others wait for a task in a collective operation, and whether it waits for others; `None` where that is not known.
-fn ways(share: &Share, members: &Members, me: u32) -> Option<(bool, bool)> {
-    let Does::Collective(shape, _) = share.meaning.does else {
-        return None;
-    };
-    let root = || {
-        let all = members.get(&share.communicator?)?;
-        all.get(usize::try_from(share.root?).ok()?).copied()
-    };
-    let is_root = root() == Some(me);
-    Some(match shape {
-        Shape::All => (true, true),
-        Shape::FromRoot => (is_root, !is_root),
-        Shape::ToRoot => (!is_root, is_root),
-        Shape::Prefix | Shape::Neighbours => return None,
-    })
 }
 
 /// A trace's clock while messages are matched.
@@ -283,14 +193,13 @@ struct Collective {
 struct Matching<'a> {
     steps: &'a [Vec<(u64, Step)>],
     clocks: Vec<Clock>,
-    sent: FxHashMap<Channel, VecDeque<u64>>,
-    receivers: FxHashMap<Channel, usize>,
+    /// When messages were sent, and which trace waits for one, by their numbers.
+    sent: FxHashMap<NonZeroU32, u64>,
+    receivers: FxHashMap<NonZeroU32, usize>,
     collectives: FxHashMap<(CommunicatorId, u64), Collective>,
     entered: FxHashMap<(usize, CommunicatorId), u64>,
     /// How many of the traces ever enter collectives of this communicator.
     members: FxHashMap<CommunicatorId, usize>,
-    /// Traces by job and rank.
-    processes: FxHashMap<(u32, u32), Vec<usize>>,
     ready: VecDeque<usize>,
     matched: u64,
     /// A trace whose clock is put far ahead, and the event.
@@ -298,11 +207,7 @@ struct Matching<'a> {
 }
 
 impl<'a> Matching<'a> {
-    fn new(steps: &'a [Vec<(u64, Step)>], places: &[(u32, u32)]) -> Self {
-        let mut processes: FxHashMap<(u32, u32), Vec<usize>> = FxHashMap::default();
-        for (trace, place) in places.iter().enumerate() {
-            processes.entry(*place).or_default().push(trace);
-        }
+    fn new(steps: &'a [Vec<(u64, Step)>]) -> Self {
         let mut members: FxHashMap<CommunicatorId, usize> = FxHashMap::default();
         for steps in steps {
             let mut own: Vec<CommunicatorId> = steps
@@ -326,7 +231,6 @@ impl<'a> Matching<'a> {
             collectives: FxHashMap::default(),
             entered: FxHashMap::default(),
             members,
-            processes,
             ready: (0..steps.len()).collect(),
             matched: 0,
             mark: None,
@@ -350,31 +254,15 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Where all wait, something that somebody waits for was not seen: these go on without it. First receives from traces
-    /// that are over or not there, then any one receive, then whoever has not yet been in a collective with all the others.
+    /// Where all wait, something that somebody waits for was not seen: these go on without it. First any one receive, then
+    /// whoever has not yet been in a collective with all the others.
     fn unseen(&self) -> Vec<usize> {
-        let step = |trace: usize| self.steps[trace].get(self.clocks[trace].next);
-        let is_over = |trace: &usize| step(*trace).is_none();
-        let mut receives = Vec::new();
-        let mut lost = Vec::new();
-        let mut others = Vec::new();
-        for trace in 0..self.steps.len() {
-            match step(trace) {
-                Some((_, Step::Receive((job, from, ..)))) => {
-                    receives.push(trace);
-                    let senders = self.processes.get(&(*job, *from));
-                    if senders.is_none_or(|senders| senders.iter().all(is_over)) {
-                        lost.push(trace);
-                    }
-                }
-                Some(_) => others.push(trace),
-                None => {}
-            }
-        }
-        match (lost.is_empty(), receives.first()) {
-            (false, _) => lost,
-            (true, Some(first)) => vec![*first],
-            (true, None) => others,
+        let step = |trace: &usize| self.steps[*trace].get(self.clocks[*trace].next);
+        let all = 0..self.steps.len();
+        let receives = |trace: &usize| matches!(step(trace), Some((_, Step::Receive(_))));
+        match all.clone().find(receives) {
+            Some(first) => vec![first],
+            None => all.filter(|trace| step(trace).is_some()).collect(),
         }
     }
 
@@ -393,24 +281,21 @@ impl<'a> Matching<'a> {
             clock.shifts.push((at, clock.shift));
         }
         match step {
-            Step::Send(channel) => {
-                let queue = self.sent.entry(channel).or_default();
-                queue.push_back(clock.time(at));
-                self.ready.extend(self.receivers.remove(&channel));
+            Step::Send(message) => {
+                self.sent.insert(message, clock.time(at));
+                self.ready.extend(self.receivers.remove(&message));
             }
-            Step::Receive(channel) => {
-                match self.sent.get_mut(&channel).and_then(VecDeque::pop_front) {
-                    Some(time) => {
-                        clock.after(at, time);
-                        self.matched += 1;
-                    }
-                    None if anyway => drop(self.receivers.remove(&channel)),
-                    None => {
-                        self.receivers.insert(channel, trace);
-                        return false;
-                    }
+            Step::Receive(message) => match self.sent.remove(&message) {
+                Some(time) => {
+                    clock.after(at, time);
+                    self.matched += 1;
                 }
-            }
+                None if anyway => drop(self.receivers.remove(&message)),
+                None => {
+                    self.receivers.insert(message, trace);
+                    return false;
+                }
+            },
             Step::Enter(communicator, gives) => {
                 let number = self.entered.entry((trace, communicator)).or_default();
                 let all = self.collectives.entry((communicator, *number)).or_default();
@@ -445,84 +330,73 @@ impl<'a> Matching<'a> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::talk::made::{receive, send, share, talk};
 
-    const C: CommunicatorId = CommunicatorId(0);
+    fn order(all: Vec<Vec<Contact>>) -> Order {
+        let talk = talk(all);
+        Order {
+            names: talk.names().to_vec(),
+            steps: steps(&talk),
+            shifts: vec![Vec::new(); talk.names().len()],
+        }
+    }
 
     #[test]
     fn who_has_heard_of_an_event() {
         // 1 sends to 0 before and after its event 10; 0 tells 2; 3 hears of nothing.
-        let order = Order {
-            names: (0..4).map(|rank| TraceName::new(rank, 0)).collect(),
-            steps: vec![
-                vec![
-                    (2, Step::Receive(channel(1, 0))),
-                    (4, Step::Send(channel(0, 3))),
-                    (6, Step::Receive(channel(1, 0))),
-                    (8, Step::Send(channel(0, 2))),
-                ],
-                vec![
-                    (5, Step::Send(channel(1, 0))),
-                    (12, Step::Send(channel(1, 0))),
-                ],
-                vec![(3, Step::Receive(channel(0, 2)))],
-                vec![(3, Step::Receive(channel(0, 3)))],
-            ],
-            shifts: vec![Vec::new(); 4],
-        };
+        let order = order(vec![
+            vec![receive(1, 2, 1), send(4, 3), receive(5, 6, 1), send(8, 2)],
+            vec![send(5, 0), send(12, 0)],
+            vec![receive(2, 3, 0)],
+            vec![receive(2, 3, 0)],
+        ]);
         let heard = order.heard_of(TraceName::new(1, 0), 10);
         let expected = [(TraceName::new(0, 0), 6), (TraceName::new(2, 0), 3)];
         assert_eq!(heard, expected.into());
         assert_eq!(order.heard_of(TraceName::new(3, 0), 0), BTreeMap::new());
     }
 
-    fn channel(from: u32, to: u32) -> Channel {
-        (0, from, to, C, 7)
-    }
-
-    fn shifts(steps: &[Vec<(u64, Step)>]) -> (Vec<Vec<(u64, u64)>>, u64) {
-        let places: Vec<(u32, u32)> = (0..steps.len() as u32).map(|rank| (0, rank)).collect();
-        let mut matching = Matching::new(steps, &places);
-        matching.run();
-        let shifts = matching.clocks.into_iter().map(|clock| clock.shifts);
-        (shifts.collect(), matching.matched)
+    fn shifts(all: Vec<Vec<Contact>>) -> (Vec<Vec<(u64, u64)>>, u64) {
+        let talk = talk(all);
+        let messages = Messages::new(&talk);
+        let shifts = talk.names().iter().map(|it| messages.of(*it).to_vec());
+        (shifts.collect(), messages.matched)
     }
 
     #[test]
     fn what_is_received_was_sent_before() {
-        let steps = [
-            vec![
-                (1, Step::Receive(channel(1, 0))),
-                (4, Step::Send(channel(0, 2))),
-            ],
-            vec![(100, Step::Send(channel(1, 0)))],
-            vec![
-                (50, Step::Receive(channel(0, 2))),
-                (500, Step::Receive(channel(0, 2))),
-            ],
+        let all = vec![
+            vec![receive(0, 1, 1), send(4, 2)],
+            vec![send(100, 0)],
+            vec![receive(49, 50, 0), receive(499, 500, 0)],
         ];
         // Received at 101 instead of 1, so sent at 104, received at 105; the last was never sent.
         let expected = vec![vec![(1, 100)], vec![], vec![(50, 55)]];
-        assert_eq!(shifts(&steps), (expected, 2));
+        assert_eq!(shifts(all), (expected, 2));
+    }
+
+    #[test]
+    fn the_first_receive_that_was_begun_takes_the_first_message() {
+        // It waits for the second one first.
+        let all = vec![
+            vec![receive(0, 30, 1), receive(1, 20, 1)],
+            vec![send(100, 0), send(200, 0)],
+        ];
+        assert_eq!(shifts(all).0[0], [(20, 181)]);
     }
 
     #[test]
     fn nobody_leaves_a_barrier_before_all_have_entered() {
-        let both = |at| {
-            vec![
-                (at, Step::Enter(C, true)),
-                (at + 1, Step::Leave(C, 0, true)),
-            ]
-        };
-        let steps = [both(3), both(10), both(5)];
+        let both = |at| vec![share(at, at + 1)];
         let expected = vec![vec![(4, 7)], vec![], vec![(6, 5)]];
-        assert_eq!(shifts(&steps), (expected, 3));
-        // One that has not come: the others wait for nothing.
-        let steps = [
-            both(3),
-            vec![(7, Step::Receive(channel(9, 1))), (8, Step::Enter(C, true))],
-        ];
-        assert_eq!(shifts(&steps).0[0], [(4, 5)]);
+        assert_eq!(shifts(vec![both(3), both(10), both(5)]), (expected, 3));
+        // One that has not come out of it.
+        let inside = Contact {
+            over: None,
+            ..share(8, 9)
+        };
+        let all = vec![both(3), vec![receive(6, 7, 9), inside]];
+        assert_eq!(shifts(all).0[0], [(4, 5)]);
     }
 }

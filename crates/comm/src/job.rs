@@ -43,6 +43,7 @@ pub fn collective(name: &str, root: Option<i64>) -> PartKind {
         terms: None,
         size: Size::default(),
         amounts: None,
+        in_place: false,
     })
 }
 

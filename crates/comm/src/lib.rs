@@ -40,6 +40,7 @@ mod routines;
 mod said;
 mod settled;
 mod strand;
+pub mod talk;
 mod turn;
 mod windows;
 
@@ -70,4 +71,5 @@ pub use routines::{Routine, Routines, is_named_so, is_routine};
 pub use said::Said;
 pub use settled::{settled, speaker};
 pub use strand::{Doing, Functions, Lock, Reading, Strand, gathers};
+pub use talk::Talk;
 pub use windows::Windows;

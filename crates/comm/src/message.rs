@@ -124,6 +124,14 @@ pub struct Size {
     pub datatype: Option<Unit>,
 }
 
+impl Size {
+    /// In bytes, where that is known.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        self.datatype.as_ref()?.bytes_of(self.count?)
+    }
+}
+
 /// Elements for each rank of a communicator, or from each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Amount {
@@ -189,6 +197,8 @@ pub struct Collective {
     pub size: Size,
     /// How much for whom, where they need not.
     pub amounts: Option<Arc<Amounts>>,
+    /// Whether what it gives lies where the result goes (`MPI_IN_PLACE`).
+    pub in_place: bool,
 }
 
 impl Collective {

@@ -120,8 +120,23 @@ impl<O: Observer> Reader<O> {
         routines: &Routines,
         events: &mut EventsOf<'_, F>,
     ) {
+        self.read_until(usize::MAX, routines, events);
+    }
+
+    /// The same, but no more once so many operations are kept; whether there may be more.
+    pub fn read_until<F: Fn(FunctionId) -> bool>(
+        &mut self,
+        most: usize,
+        routines: &Routines,
+        events: &mut EventsOf<'_, F>,
+    ) -> bool {
         let mut still = Standstill::new();
-        while let Some((event, depth)) = events.next_unresolved() {
+        let mut goes_on = true;
+        while goes_on && self.operations() < most {
+            let Some((event, depth)) = events.next_unresolved() else {
+                goes_on = false;
+                continue;
+            };
             // A call may be one that came before: what it gave back tells.
             if let Some((call, around)) = self.held.take() {
                 if depth < around {
@@ -158,6 +173,12 @@ impl<O: Observer> Reader<O> {
             }
         }
         self.lesson = None;
+        goes_on
+    }
+
+    /// What is kept in detail: all of it, where turns are not looked for.
+    pub fn kept(&self) -> &Conversation {
+        &self.said.conversation
     }
 
     /// What comes of a call, if that came before.

@@ -8,10 +8,10 @@
 //! | collapsed | out | calls by stack | the folded tree |
 //! | dot | out | the call graph | the folded tree |
 //! | speedscope | out | timelines | events |
-//! | perfetto | out | timelines, with arguments of MPI calls | events |
+//! | perfetto | out | timelines, with arguments of MPI calls, and an arrow for each message | events |
 //! | json | out | all events with arguments and times | events |
-//! | parquet | out | a table of all calls with arguments and times | events |
-//! | otf2 | both | timelines: enter and leave | events |
+//! | parquet | out | a table of all calls with arguments and times; other tables that are handed over | events |
+//! | otf2 | both | timelines: enter and leave; out: messages and collective operations | events |
 //! | parlot | in | the original tool's files | |
 //! | uftrace | in | its data directory, with times | |
 //! | chrome | in | trace events B, E, X, with times | |
@@ -20,6 +20,7 @@
 //! back; no panic and no hang on any input, and no more memory than each reader's first page says. *Costs*: formats that show events are written as events are decoded, in memory of the open calls;
 //! formats that sum up need the folded tree. *Not for*: analysis; terminals.
 
+mod along;
 mod callgrind;
 mod chrome;
 mod collapsed;
@@ -41,6 +42,7 @@ mod profile;
 mod protobuf;
 mod spans;
 mod speedscope;
+mod table;
 mod text;
 mod uftrace;
 mod view;
@@ -48,8 +50,10 @@ mod view;
 pub use draft::Draft;
 pub use error::{Error, Place};
 pub use measured::{Measured, measured};
+pub use table::{Column, Table, Value};
 pub use view::{Edge, View};
 
+use lockstep_comm::Talk;
 use lockstep_trace::{Run, Thread};
 use lockstep_writer::Builder;
 use profile::Folded;
@@ -92,28 +96,58 @@ pub fn export(
     path: &Path,
     replace: bool,
 ) -> Result<Vec<String>, Error> {
-    if target != Target::Otf2 && is_stream(path) {
+    if target != Target::Otf2 {
+        return put(path, replace, |out| {
+            write(run, threads, (target, view), out)
+        });
+    }
+    let draft = Draft::new(path, false)?;
+    let talk = Talk::new(run, threads);
+    let clock = Clock::by(&talk, threads);
+    draft.directory()?;
+    let how = (&clock, &view.unfolded());
+    let written = otf2::write::write(run, threads, how, &talk, draft.path());
+    let left_out = written.map_err(|error| Error::write(path, error))?;
+    draft.keep()?;
+    let notes = [clock.sentence()].into_iter();
+    Ok(notes.chain(untold(&talk, left_out)).collect())
+}
+
+/// Writes a table as a file of Parquet, likewise.
+///
+/// # Errors
+/// As those of [`export`].
+pub fn export_table(table: &Table, path: &Path, replace: bool) -> Result<(), Error> {
+    put(path, replace, |out| table.write(out))
+}
+
+/// The same into `out`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_table(table: &Table, out: &mut impl Write) -> io::Result<()> {
+    table.write(out)
+}
+
+/// Fills the file at `path`.
+fn put<T>(
+    path: &Path,
+    replace: bool,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+) -> Result<T, Error> {
+    if is_stream(path) {
         let failed = |error| Error::write(path, error);
         let file = File::options().write(true).open(path).map_err(failed)?;
         let mut out = BufWriter::with_capacity(1 << 16, file);
-        let notes = write(run, threads, (target, view), &mut out).map_err(failed)?;
+        let filled = fill(&mut out).map_err(failed)?;
         out.flush().map_err(failed)?;
-        return Ok(notes);
+        return Ok(filled);
     }
-    let replace = replace && target != Target::Otf2;
     let place = path.canonicalize().ok().filter(|_| replace);
     let draft = Draft::new(place.as_deref().unwrap_or(path), replace)?;
-    let notes = if target == Target::Otf2 {
-        let clock = Clock::of(run, threads);
-        draft.directory()?;
-        let written = otf2::write::write(run, threads, (&clock, &view.unfolded()), draft.path());
-        written.map_err(|error| Error::write(path, error))?;
-        vec![clock.sentence()]
-    } else {
-        draft.file(|out| write(run, threads, (target, view), out))?
-    };
+    let filled = draft.file(fill)?;
     draft.keep()?;
-    Ok(notes)
+    Ok(filled)
 }
 
 /// Whether bytes that are written there go on to somebody else: to a device, a pipe, what `>(...)` of a shell stands for.
@@ -169,9 +203,11 @@ pub fn write(
             notes.extend(folds(left_out));
         }
         Target::Perfetto => {
-            let clock = clock();
-            let left_out = perfetto::write(run, threads, (&clock, view), out)?;
+            let talk = Talk::new(run, threads);
+            let clock = Clock::by(&talk, threads);
+            let left_out = perfetto::write(run, threads, (&clock, view), &talk, out)?;
             notes.push(clock.sentence());
+            notes.extend(untold(&talk, 0));
             notes.extend(folds(left_out));
         }
         Target::Json => {
@@ -186,6 +222,23 @@ pub fn write(
         }
     }
     Ok(notes)
+}
+
+/// What is said of messages and shares of collective operations that are not told.
+fn untold(talk: &Talk, left_out: u64) -> Option<String> {
+    let too_much = || {
+        format!(
+            "no message is told: the ranks have more than {} sends, receives and shares of collective operations",
+            lockstep_comm::talk::MOST
+        )
+    };
+    let left_out = (left_out > 0).then(|| {
+        format!(
+            "{left_out} sends, receives and shares of collective operations have no record: the other end, the length or \
+             the members of the communicator are not known, or not exported"
+        )
+    });
+    left_out.or_else(|| talk.is_too_much().then(too_much))
 }
 
 /// What is said of calls that a viewer does not get.

@@ -1,25 +1,18 @@
 //! A table of all calls for query engines (DuckDB, Polars, pandas): one row a call, in the order in which calls end, trace
 //! by trace. The guide's page about taking runs elsewhere has the columns.
 //!
-//! Rows are gathered into groups of [`GROUP`], which are compressed column by column and written as they fill: memory of
-//! one group and of the open calls.
+//! Memory of a group of rows (see [`table`](crate::table)) and of the open calls.
 
 use crate::spans::{Clock, Moment, Span, each_span};
+use crate::table::{Cell, File, text};
 use crate::view::View;
 use lockstep_trace::{Annotated, Argument, FunctionId, Process, Run, SourceLine, Thread, Value};
-use parquet::basic::{Compression, Encoding, Type};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
+use parquet::data_type::ByteArray;
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// The columns, in the order of [`File::row`]'s cells.
+/// The columns, in the order of [`Calls::row`]'s cells.
 const SCHEMA: &str = "message calls {
     required binary trace (STRING);
     required binary process (STRING);
@@ -76,17 +69,16 @@ const COUNTING: [&str; 9] = [
     "end_earliest",
     "end_latest",
 ];
-/// Rows of a group: what engines give to a thread of theirs at once.
-const GROUP: usize = 1 << 17;
-
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
     (clock, view): (&Clock, &View),
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut file = File::new(threads, clock, out)?;
-    let mut texts = Texts::new(run);
+    let mut calls = Calls {
+        file: File::new(SCHEMA, &COUNTING, facts(threads, clock), out)?,
+        texts: Texts::new(run),
+    };
     for process in &run.processes {
         let own = |thread: &&&Thread| thread.name.process == process.name;
         for thread in threads.iter().filter(own) {
@@ -96,7 +88,7 @@ pub(crate) fn write(
                 Span::Open(function, arguments) => {
                     let caller = open.last().map(|it| it.function);
                     let line = event.line.clone();
-                    let line = line.or_else(|| texts.line(run, caller?, function));
+                    let line = line.or_else(|| calls.texts.line(run, caller?, function));
                     open.push(Call {
                         function,
                         event: event.index,
@@ -115,17 +107,17 @@ pub(crate) fn write(
                             time,
                             results: results.and_then(json),
                         };
-                        file.row(&task, &mut texts, &open, call, Some(end))
+                        calls.row(&task, &open, call, Some(end))
                     }
                     None => Ok(()),
                 },
             })?;
             while let Some(call) = open.pop() {
-                file.row(&task, &mut texts, &open, call, None)?;
+                calls.row(&task, &open, call, None)?;
             }
         }
     }
-    file.finish()
+    calls.file.finish()
 }
 
 /// What is the same for all calls of a trace.
@@ -265,10 +257,6 @@ impl Texts {
     }
 }
 
-fn text(text: &str) -> ByteArray {
-    text.as_bytes().to_vec().into()
-}
-
 /// As an object, name by name; none where there is nothing to show.
 fn json(arguments: &[Argument]) -> Option<ByteArray> {
     let shown = arguments.iter().filter(|it| it.value.is_shown());
@@ -294,87 +282,22 @@ fn typed(value: &Value) -> serde_json::Value {
     }
 }
 
-/// One column of a group. Where the schema asks for a value, there always is one.
-enum Column {
-    Texts(Vec<Option<ByteArray>>),
-    Numbers(Vec<Option<i64>>),
+/// The table, and texts that its rows share.
+struct Calls<'a, W> {
+    file: File<'a, W>,
+    texts: Texts,
 }
 
-/// A cell.
-enum Cell {
-    Text(Option<ByteArray>),
-    Number(Option<u64>),
-    Signed(Option<i64>),
-}
-
-/// The file, and the rows of the group that is being filled.
-struct File<'a, W> {
-    out: &'a mut W,
-    /// Bytes are handed on to `out` at the end of each group.
-    writer: SerializedFileWriter<Vec<u8>>,
-    columns: Vec<Column>,
-    rows: usize,
-}
-
-impl<'a, W: Write> File<'a, W> {
-    fn new(threads: &[&Thread], clock: &Clock, out: &'a mut W) -> io::Result<Self> {
-        let schema = parse_message_type(SCHEMA).map_err(failed)?;
-        let unit = match clock {
-            Clock::Recorded => "nanoseconds",
-            Clock::Logical(_) => "events",
-        };
-        let times = threads.first().and_then(|thread| thread.times.as_ref());
-        let zero = times.and_then(|it| Some((it.zero()?, it.date()?)));
-        let mut facts = vec![
-            ("lockstep.version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("lockstep.clock", clock.name().to_owned()),
-            ("lockstep.unit", unit.to_owned()),
-        ];
-        if let Some((monotonic, date)) = zero {
-            facts.push(("lockstep.zero.monotonic", monotonic.to_string()));
-            facts.push(("lockstep.zero.date", date.to_string()));
-        }
-        let facts = facts.into_iter();
-        let facts: Vec<KeyValue> = facts
-            .map(|(key, value)| KeyValue::new(key.to_owned(), value))
-            .collect();
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_key_value_metadata(Some(facts));
-        let properties = COUNTING.into_iter().fold(properties, |properties, name| {
-            let column = || ColumnPath::from(name);
-            properties
-                .set_column_dictionary_enabled(column(), false)
-                .set_column_encoding(column(), Encoding::DELTA_BINARY_PACKED)
-        });
-        let columns = schema.get_fields().iter();
-        let columns = columns.map(|field| match field.get_physical_type() {
-            Type::INT64 => Column::Numbers(Vec::new()),
-            _ => Column::Texts(Vec::new()),
-        });
-        Ok(Self {
-            columns: columns.collect(),
-            writer: SerializedFileWriter::new(
-                Vec::new(),
-                Arc::new(schema),
-                Arc::new(properties.build()),
-            )
-            .map_err(failed)?,
-            out,
-            rows: 0,
-        })
-    }
-
+impl<W: Write> Calls<'_, W> {
     /// Adds `call`, which was made from the innermost of `open`.
     fn row(
         &mut self,
         task: &Task,
-        texts: &mut Texts,
         open: &[Call],
         call: Call,
         end: Option<End<'_>>,
     ) -> io::Result<()> {
-        let (name, image) = texts.functions[call.function.0 as usize].clone();
+        let (name, image) = self.texts.functions[call.function.0 as usize].clone();
         let line = call.line.as_deref();
         let (begin, ended) = (call.time, end.as_ref().map(|it| it.time));
         let cells = [
@@ -397,80 +320,29 @@ impl<'a, W: Write> File<'a, W> {
         let rest = [
             Cell::Text(call.arguments),
             Cell::Text(end.and_then(|it| it.results)),
-            Cell::Text(line.map(|it| texts.file(&it.file))),
+            Cell::Text(line.map(|it| self.texts.file(&it.file))),
             Cell::Number(line.map(|it| it.line.into())),
         ];
         let cells = cells.into_iter().chain(call.typed.cells()).chain(rest);
-        for (column, cell) in self.columns.iter_mut().zip(cells) {
-            match (column, cell) {
-                (Column::Texts(column), Cell::Text(cell)) => column.push(cell),
-                (Column::Numbers(column), Cell::Number(cell)) => {
-                    column.push(cell.map(|it| i64::try_from(it).unwrap_or(i64::MAX)));
-                }
-                (Column::Numbers(column), Cell::Signed(cell)) => column.push(cell),
-                _ => {
-                    return Err(io::Error::other(
-                        "a cell is of another kind than its column",
-                    ));
-                }
-            }
-        }
-        self.rows += 1;
-        if self.rows == GROUP {
-            self.group()
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Writes the rows that were gathered.
-    fn group(&mut self) -> io::Result<()> {
-        self.rows = 0;
-        let mut group = self.writer.next_row_group().map_err(failed)?;
-        for column in &mut self.columns {
-            let Some(mut writer) = group.next_column().map_err(failed)? else {
-                break;
-            };
-            match column {
-                Column::Texts(cells) => put::<ByteArrayType>(&mut writer, cells),
-                Column::Numbers(cells) => put::<Int64Type>(&mut writer, cells),
-            }
-            .map_err(failed)?;
-            writer.close().map_err(failed)?;
-        }
-        group.close().map_err(failed)?;
-        self.hand_on()
-    }
-
-    fn hand_on(&mut self) -> io::Result<()> {
-        self.writer.flush()?;
-        self.out.write_all(self.writer.inner())?;
-        self.writer.inner_mut().clear();
-        Ok(())
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        if self.rows > 0 {
-            self.group()?;
-        }
-        self.writer.finish().map_err(failed)?;
-        self.hand_on()
+        self.file.row(cells)
     }
 }
 
-/// Writes the cells of a column, and leaves none.
-fn put<T: DataType>(
-    writer: &mut SerializedColumnWriter<'_>,
-    cells: &mut Vec<Option<T::T>>,
-) -> Result<usize, ParquetError> {
-    // Which rows have a value: read where the schema lets some have none.
-    let levels: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
-    let values: Vec<T::T> = cells.drain(..).flatten().collect();
-    writer
-        .typed::<T>()
-        .write_batch(&values, Some(&levels), None)
-}
-
-fn failed(error: ParquetError) -> io::Error {
-    io::Error::other(error)
+/// Which times these are.
+fn facts(threads: &[&Thread], clock: &Clock) -> Vec<(&'static str, String)> {
+    let unit = match clock {
+        Clock::Recorded => "nanoseconds",
+        Clock::Logical(_) => "events",
+    };
+    let times = threads.first().and_then(|thread| thread.times.as_ref());
+    let zero = times.and_then(|it| Some((it.zero()?, it.date()?)));
+    let mut facts = vec![
+        ("lockstep.clock", clock.name().to_owned()),
+        ("lockstep.unit", unit.to_owned()),
+    ];
+    if let Some((monotonic, date)) = zero {
+        facts.push(("lockstep.zero.monotonic", monotonic.to_string()));
+        facts.push(("lockstep.zero.date", date.to_string()));
+    }
+    facts
 }

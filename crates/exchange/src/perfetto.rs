@@ -1,12 +1,17 @@
 //! Perfetto's trace packets: one track a thread, processes named by their ranks, arguments of MPI calls as debug
-//! annotations. A call that never returned is a slice without an end.
+//! annotations. A call that never returned is a slice without an end. A flow leads from the call that sent a message to the one that
+//! completed its receive; it ends at the end of that, since a receive may begin before anything is sent. Of collective operations
+//! there are none: each needs as many as it has members, and they would hide the messages.
 //!
 //! Process and thread ids are numbers of our own, since those of several hosts may be the same. Names stand once, in
 //! the packet that needs them first.
 
+use crate::along::Along;
 use crate::protobuf::Message;
 use crate::spans::{Clock, Span, each_span};
 use crate::view::View;
+use lockstep_comm::Talk;
+use lockstep_comm::talk::What;
 use lockstep_trace::{Argument, FunctionId, Process, Run, Thread, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::{self, Write};
@@ -39,6 +44,8 @@ mod field {
     pub const EVENT_NAME: u64 = 10;
     pub const EVENT_TRACK: u64 = 11;
     pub const EVENT_SOURCE: u64 = 34;
+    pub const EVENT_FLOW: u64 = 47;
+    pub const EVENT_LAST_OF_FLOW: u64 = 48;
 
     pub const ANNOTATION_NAME: u64 = 1;
     pub const ANNOTATION_NUMBER: u64 = 4;
@@ -69,11 +76,13 @@ pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
     (clock, view): (&Clock, &View),
+    talk: &Talk,
     out: &mut impl Write,
 ) -> io::Result<u64> {
     let mut left_out = 0;
     let mut writer = Writer {
         run,
+        talk,
         out,
         is_first: true,
         functions: FxHashSet::default(),
@@ -100,6 +109,7 @@ pub(crate) fn write(
 
 struct Writer<'a, W> {
     run: &'a Run,
+    talk: &'a Talk,
     out: &'a mut W,
     is_first: bool,
     /// Functions whose names were told.
@@ -176,7 +186,8 @@ impl<W: Write> Writer<'_, W> {
         let mut packet = Message::default();
         packet.message(field::PACKET_TRACK, &track);
         self.packet(packet)?;
-        let rest = each_span(thread, clock, view, |moment, span, _| {
+        let mut along = Along::new(self.talk, thread.name);
+        let rest = each_span(thread, clock, view, |moment, span, at| {
             let mut event = Message::default();
             let mut interned = Message::default();
             event.number(field::EVENT_TRACK, thread_track(tid));
@@ -184,10 +195,25 @@ impl<W: Write> Writer<'_, W> {
                 Span::Open(function, arguments) => {
                     event.number(field::EVENT_KIND, SLICE_BEGIN);
                     self.name(function, &mut event, &mut interned);
+                    for (_, contact) in along.begun(at.index) {
+                        if let What::Send(message) = &contact.what
+                            && let Some(number) = message.number
+                        {
+                            event.fixed(field::EVENT_FLOW, u64::from(number.get()));
+                        }
+                    }
                     (arguments, ["began not before", "began not after"])
                 }
                 Span::Close(_, results) => {
                     event.number(field::EVENT_KIND, SLICE_END);
+                    for (_, contact) in along.over(at.index) {
+                        if let What::Receive(message) = &contact.what
+                            && let Some(number) = message.number
+                        {
+                            let number = u64::from(number.get());
+                            event.fixed(field::EVENT_LAST_OF_FLOW, number);
+                        }
+                    }
                     (results, ["ended not before", "ended not after"])
                 }
             };

@@ -8,6 +8,7 @@ use lockstep_format::side::put_varint;
 pub(crate) struct Message(pub Vec<u8>);
 
 const VARINT: u64 = 0;
+const FIXED: u64 = 1;
 const LENGTH: u64 = 2;
 
 impl Sink for Message {
@@ -27,6 +28,13 @@ impl Message {
     /// A signed number (int64).
     pub fn signed(&mut self, field: u64, value: i64) -> &mut Self {
         self.number(field, value.cast_unsigned())
+    }
+
+    /// An unsigned number of eight bytes (fixed64).
+    pub fn fixed(&mut self, field: u64, value: u64) -> &mut Self {
+        put_varint(self, field << 3 | FIXED);
+        self.0.extend(value.to_le_bytes());
+        self
     }
 
     /// Bytes.

@@ -7,7 +7,7 @@
 use crate::kept::Kept;
 use crate::placed::Placed;
 use crate::view::View;
-use lockstep_comm::Messages;
+use lockstep_comm::{Messages, Talk};
 use lockstep_trace::{Annotated, Argument, Event, FunctionId, Run, Thread, Timeline, When};
 use std::io;
 use std::time::Duration;
@@ -36,7 +36,16 @@ impl Clock {
         if have_times(threads) {
             Self::Recorded
         } else {
-            Self::Logical(Messages::new(run, threads))
+            Self::Logical(Messages::new(&Talk::new(run, threads)))
+        }
+    }
+
+    /// The same, where it was read before what they told each other.
+    pub fn by(talk: &Talk, threads: &[&Thread]) -> Self {
+        if have_times(threads) {
+            Self::Recorded
+        } else {
+            Self::Logical(Messages::new(talk))
         }
     }
 

@@ -10,4 +10,5 @@ mod go_coverage;
 mod go_interrupted;
 mod go_together;
 mod import;
+mod messages;
 mod recorded;

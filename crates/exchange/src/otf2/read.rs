@@ -183,17 +183,17 @@ fn check_own(path: &Path, chunk: u64) -> Result<(), Error> {
 }
 
 /// A file of chunks.
-struct Reader {
+pub(super) struct Reader {
     path: PathBuf,
     file: BufReader<File>,
     /// Where the next byte lies; where the file ends.
-    at: u64,
+    pub at: u64,
     length: u64,
     chunk: u64,
 }
 
 impl Reader {
-    fn open(path: &Path, chunk: u64) -> Result<Self, Error> {
+    pub fn open(path: &Path, chunk: u64) -> Result<Self, Error> {
         let failed = |error| Error::read(path, error);
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
@@ -225,7 +225,7 @@ impl Reader {
         Ok(())
     }
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    pub fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
@@ -248,7 +248,7 @@ impl Reader {
     }
 
     /// The type of the next record; `None` at the end.
-    fn kind(&mut self) -> Result<Option<u8>, Error> {
+    pub fn kind(&mut self) -> Result<Option<u8>, Error> {
         loop {
             let at = self.at;
             if at >= self.length {
@@ -301,7 +301,7 @@ impl Reader {
     }
 
     /// The length of a record.
-    fn record_length(&mut self) -> Result<u64, Error> {
+    pub fn record_length(&mut self) -> Result<u64, Error> {
         let length = self.byte()?;
         if length == LONG {
             self.take().map(u64::from_le_bytes)
@@ -310,7 +310,7 @@ impl Reader {
         }
     }
 
-    fn number(&mut self) -> Result<Option<u64>, Error> {
+    pub fn number(&mut self) -> Result<Option<u64>, Error> {
         let length = self.byte()?;
         if length == super::UNDEFINED {
             return Ok(None);

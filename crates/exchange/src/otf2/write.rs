@@ -1,56 +1,77 @@
 //! Writes an archive.
 
+use super::record::{Chunks, Definitions, Record};
+use super::spoken::Spoken;
 use super::{
-    CHUNK_HEADER, CPU_THREAD, DEFINITION_CHUNK, EVENT_CHUNK, LITTLE_ENDIAN, LONG, UNDEFINED,
+    CPU_THREAD, DEFINITION_CHUNK, EVENT_CHUNK, LITTLE_ENDIAN, NO_PARADIGM, PARADIGM_MPI, UNDEFINED,
     buffer, definition, event,
 };
+use crate::along::Along;
 use crate::spans::{Clock, Span, each_span};
 use crate::view::View;
+use lockstep_comm::{Talk, is_named_so};
 use lockstep_trace::{FunctionId, Run, Thread};
 use rustc_hash::FxHashMap;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 /// Parts of a second in a time.
 const RESOLUTION: u64 = 1_000_000_000;
 /// What a location group is: a process.
 const PROCESS: u8 = 1;
-/// What a region is: a function, of no parallel paradigm that we tell.
+/// What a region is: a function.
 const FUNCTION: u8 = 1;
-const NO_PARADIGM: u8 = 22;
 /// Version 3.0.2 of the format, with what stands before it.
 const VERSION: [u8; 5] = [3, 2, 3, 0, 2];
 const POSIX: u8 = 1;
 const NO_COMPRESSION: u8 = 1;
 
-/// Writes the archive into `directory`, which must be empty.
+/// Writes the archive into `directory`, which must be empty; how many records of communication are left out.
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
     (clock, view): (&Clock, &View),
+    talk: &Talk,
     directory: &Path,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     let events = directory.join("traces");
     fs::create_dir(&events)?;
     let mut regions = Regions::default();
+    let mut spoken = Spoken::new(threads, talk);
     let mut counts = Vec::new();
     let (mut first, mut last) = (u64::MAX, 0);
     for (location, thread) in threads.iter().enumerate() {
         let mut file = Chunks::new(&events.join(format!("{location}.evt")), EVENT_CHUNK, true)?;
         let mut now = None;
-        each_span(thread, clock, view, |moment, span, _| {
+        let mut along = Along::new(talk, thread.name);
+        each_span(thread, clock, view, |moment, span, event| {
             let time = moment.shown;
-            let (kind, function) = match span {
-                Span::Open(function, _) => (event::ENTER, function),
-                Span::Close(function, _) => (event::LEAVE, function),
-            };
             first = first.min(time);
             last = last.max(time);
-            let mut record = Record(vec![kind]);
-            record.number(u64::from(regions.number(function)));
-            let is_new = now.replace(time) != Some(time);
-            file.event(time, is_new, &record.0)
+            let mut write = |record: &[u8]| {
+                let is_new = now.replace(time) != Some(time);
+                file.event(time, is_new, record)
+            };
+            let mut region = |kind, function| {
+                let mut record = Record::new();
+                record.number(u64::from(regions.number(function)));
+                record.short(kind)
+            };
+            match span {
+                Span::Open(function, _) => {
+                    write(&region(event::ENTER, function))?;
+                    let mut begun = along.begun(event.index);
+                    begun.try_for_each(|it| spoken.record(it, true).map_or(Ok(()), |it| write(&it)))
+                }
+                Span::Close(function, _) => {
+                    let mut over = along.over(event.index).into_iter();
+                    over.try_for_each(|it| {
+                        spoken.record(it, false).map_or(Ok(()), |it| write(&it))
+                    })?;
+                    write(&region(event::LEAVE, function))
+                }
+            }
         })?;
         counts.push(file.finish()?);
         Chunks::new(
@@ -64,12 +85,13 @@ pub(crate) fn write(
     let definitions = define(
         run,
         threads,
-        &regions.list,
+        (&regions.list, &spoken),
         &counts,
         (first, last, date(threads, clock, first)),
         directory,
     )?;
-    anchor(threads.len(), definitions, clock, directory)
+    anchor(threads.len(), definitions, clock, directory)?;
+    Ok(spoken.left_out)
 }
 
 /// When the time `first` was, in nanoseconds since 1970.
@@ -98,179 +120,16 @@ impl Regions {
     }
 }
 
-/// A record's fields, or a record without a length.
-struct Record(Vec<u8>);
-
-impl Record {
-    fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    fn number(&mut self, value: u64) -> &mut Self {
-        let bytes = value.to_le_bytes();
-        let length = 8 - value.leading_zeros() as usize / 8;
-        self.0.push(length as u8);
-        self.0.extend_from_slice(&bytes[..length]);
-        self
-    }
-
-    fn optional(&mut self, value: Option<u64>) -> &mut Self {
-        match value {
-            Some(value) => self.number(value),
-            None => self.byte(UNDEFINED),
-        }
-    }
-
-    fn byte(&mut self, value: u8) -> &mut Self {
-        self.0.push(value);
-        self
-    }
-
-    fn text(&mut self, text: &str) -> &mut Self {
-        self.0
-            .extend(text.bytes().map(|byte| if byte == 0 { b' ' } else { byte }));
-        self.byte(0)
-    }
-
-    /// With its type and length.
-    fn framed(&self, kind: u8) -> Vec<u8> {
-        let mut framed = vec![kind];
-        match u8::try_from(self.0.len()) {
-            Ok(length) if length < LONG => framed.push(length),
-            _ => {
-                framed.push(LONG);
-                framed.extend((self.0.len() as u64).to_le_bytes());
-            }
-        }
-        framed.extend_from_slice(&self.0);
-        framed
-    }
-}
-
-/// A file of chunks.
-struct Chunks {
-    out: BufWriter<File>,
-    size: usize,
-    /// The chunk that is being filled.
-    chunk: Vec<u8>,
-    /// Events before it, and so far; of definitions nothing is counted.
-    before: u64,
-    events: u64,
-    counts: bool,
-}
-
-impl Chunks {
-    fn new(path: &Path, size: u64, counts: bool) -> io::Result<Self> {
-        Ok(Self {
-            out: BufWriter::new(File::create_new(path)?),
-            size: size as usize,
-            chunk: vec![0; CHUNK_HEADER],
-            before: 0,
-            events: 0,
-            counts,
-        })
-    }
-
-    fn event(&mut self, time: u64, is_new: bool, record: &[u8]) -> io::Result<()> {
-        let room = self.has_room(9 + record.len());
-        if !room {
-            self.flush(true)?;
-        }
-        // Each chunk tells the time by itself.
-        if is_new || !room {
-            self.chunk.push(buffer::TIME);
-            self.chunk.extend(time.to_le_bytes());
-        }
-        self.chunk.extend_from_slice(record);
-        self.events += 1;
-        Ok(())
-    }
-
-    fn define(&mut self, record: &[u8]) -> io::Result<()> {
-        if !self.has_room(record.len()) {
-            self.flush(true)?;
-        }
-        if !self.has_room(record.len()) {
-            let text = "expected a name that has room in a chunk, found a longer one";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-        }
-        self.chunk.extend_from_slice(record);
-        self.events += 1;
-        Ok(())
-    }
-
-    /// Whether so many bytes fit, and the end of the file behind them.
-    fn has_room(&self, bytes: usize) -> bool {
-        self.chunk.len() + bytes + 2 <= self.size
-    }
-
-    fn flush(&mut self, is_full: bool) -> io::Result<()> {
-        let (first, last) = if self.counts {
-            (self.before + 1, self.events)
-        } else {
-            (1, 0)
-        };
-        self.chunk[0] = buffer::CHUNK;
-        self.chunk[1] = LITTLE_ENDIAN;
-        self.chunk[2..10].copy_from_slice(&first.to_le_bytes());
-        self.chunk[10..18].copy_from_slice(&last.to_le_bytes());
-        if is_full {
-            self.chunk.resize(self.size, buffer::PADDING);
-        }
-        self.out.write_all(&self.chunk)?;
-        self.chunk.clear();
-        self.chunk.resize(CHUNK_HEADER, 0);
-        self.before = self.events;
-        Ok(())
-    }
-
-    /// Ends the file; how many events or definitions it has.
-    fn finish(mut self) -> io::Result<u64> {
-        self.chunk
-            .extend([buffer::END_OF_CHUNK, buffer::END_OF_FILE]);
-        self.flush(false)?;
-        self.out.flush()?;
-        Ok(self.events)
-    }
-}
-
-/// Strings get numbers as they come up; each is defined before it is used.
-struct Definitions {
-    file: Chunks,
-    strings: FxHashMap<String, u64>,
-}
-
-impl Definitions {
-    fn string(&mut self, text: &str) -> io::Result<u64> {
-        let next = self.strings.len() as u64;
-        if let Some(known) = self.strings.get(text) {
-            return Ok(*known);
-        }
-        self.strings.insert(text.to_owned(), next);
-        let mut record = Record::new();
-        record.number(next).text(text);
-        self.file.define(&record.framed(definition::STRING))?;
-        Ok(next)
-    }
-
-    fn add(&mut self, kind: u8, record: &Record) -> io::Result<()> {
-        self.file.define(&record.framed(kind))
-    }
-}
-
 /// Writes the global definitions; how many there are.
 fn define(
     run: &Run,
     threads: &[&Thread],
-    regions: &[FunctionId],
+    (regions, spoken): (&[FunctionId], &Spoken<'_>),
     counts: &[u64],
     (first, last, date): (u64, u64, Option<u64>),
     directory: &Path,
 ) -> io::Result<u64> {
-    let mut all = Definitions {
-        file: Chunks::new(&directory.join("traces.def"), DEFINITION_CHUNK, false)?,
-        strings: FxHashMap::default(),
-    };
+    let mut all = Definitions::new(&directory.join("traces.def"))?;
     let mut clock = Record::new();
     clock.number(RESOLUTION).number(first).number(last - first);
     clock.optional(date);
@@ -354,10 +213,15 @@ fn define(
             .byte(0)
             .optional(file);
         record.number(line.into()).number(0).number(linkage);
-        record.byte(FUNCTION).byte(NO_PARADIGM).number(0);
+        let paradigm = match is_named_so(&function.linkage) {
+            true => PARADIGM_MPI,
+            false => NO_PARADIGM,
+        };
+        record.byte(FUNCTION).byte(paradigm).number(0);
         all.add(definition::REGION, &record)?;
     }
-    all.file.finish()
+    spoken.define(&mut all)?;
+    all.finish()
 }
 
 fn anchor(locations: usize, definitions: u64, clock: &Clock, directory: &Path) -> io::Result<()> {
