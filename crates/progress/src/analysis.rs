@@ -32,7 +32,9 @@ use lockstep_check::{
     never_finalized, origin,
 };
 use lockstep_comm::{Circle, CommunicatorId, Conversation, Matching, Membership, without_buffers};
-use lockstep_trace::{Communicators, End, EndKind, Fact, Origin, Run, SourceLine, TraceName};
+use lockstep_trace::{
+    Communicators, End, EndKind, Fact, Origin, ProcessName, Run, SourceLine, TraceName,
+};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -171,8 +173,10 @@ pub struct Progress {
     pub(crate) doubts: BTreeMap<u32, String>,
     /// Threads that did not come to a barrier at which a task is.
     pub(crate) truants: BTreeMap<u32, Truant>,
-    /// By threads that are over and kept a lock for which others wait: where they took it.
-    pub(crate) kept: BTreeMap<TraceName, Kept>,
+    /// Locks that others wait for, and where they were taken.
+    pub(crate) kept: Vec<Kept>,
+    /// Processes that were forked, and from which.
+    pub(crate) forked: BTreeMap<ProcessName, ProcessName>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -444,8 +448,12 @@ fn conclude(
         .any(|it| it.by_normal() && !it.victims.is_empty());
     causes.sort_by_key(|it| is_shown && it.is_by_others());
     let kept = holding::kept(run, &waiting);
+    let visible = run.processes.iter().filter(|it| run.is_visible(it));
     let mut progress = Progress {
         kept,
+        forked: visible
+            .filter_map(|it| Some((it.name, it.forked_from?)))
+            .collect(),
         edges: order.edges(),
         least,
         groups,
@@ -605,7 +613,8 @@ impl Progress {
             unreceived: None,
             doubts: BTreeMap::new(),
             truants: BTreeMap::new(),
-            kept: BTreeMap::new(),
+            kept: Vec::new(),
+            forked: BTreeMap::new(),
             communicators: BTreeMap::new(),
             threads: BTreeMap::new(),
             notes,
