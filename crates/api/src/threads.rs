@@ -15,10 +15,12 @@
 
 mod meaning;
 mod name;
+mod object;
 mod outlined;
 mod rows;
 
-pub use meaning::{Does, Event, Library, Lock, Meaning, Meeting, Patience, Tasks};
+pub use meaning::{Does, Event, Inner, Library, Lock, Meaning, Meeting, Patience, Tasks};
+pub use object::{Lies, Object, Step, Success};
 pub use outlined::{outlined, runtime};
 
 /// What a function does; [`Meaning::UNKNOWN`] if it has no row.
@@ -81,7 +83,10 @@ mod tests {
             (
                 Does::Take(Lock::ReadWrite),
                 Patience::Limited,
-                &["pthread_rwlock_clockrdlock", "pthread_rwlock_timedwrlock"],
+                &[
+                    "pthread_rwlock_clockwrlock",
+                    "std::shared_timed_mutex::try_lock_for<long>(long)",
+                ],
             ),
             (
                 Does::Give(Lock::ReadWrite),

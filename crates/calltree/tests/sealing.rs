@@ -28,6 +28,7 @@ fn run(traces: Vec<Vec<Event>>) -> Run {
         rank: None,
         is_mpi: false,
         pid: 1,
+        forked_from: None,
         host: String::new(),
         program: String::new(),
         build: String::new(),

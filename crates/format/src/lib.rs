@@ -20,6 +20,7 @@ pub mod check;
 pub mod codec;
 pub mod digest;
 pub mod fault;
+pub mod hold;
 pub mod launcher;
 pub mod pack;
 pub mod plan;

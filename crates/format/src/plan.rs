@@ -9,10 +9,10 @@
 //! # The arena
 //!
 //! ```text
-//! 0                 192                                               64-byte aligned
+//! 0                 208                                               64-byte aligned
 //! ┌─────────────────┬─────────────────────────┬──────────────────────┬────────┬────────┬────
 //! │ routine table   │ shadow import slots     │ rows of leaves       │ stub   │ stub   │ ...
-//! │ 24 x u64        │ u64 each -> stub        │ ([`leaf`])           │        │        │
+//! │ 26 x u64        │ u64 each -> stub        │ ([`leaf`])           │        │        │
 //! └─────────────────┴─────────────────────────┴──────────────────────┴────────┴────────┴────
 //! ```
 //!
@@ -82,6 +82,12 @@
 //! S+40  ff 15 ..   call *[ENTER_TIMED]
 //! S+46  ff 25 ..   jmp *[real slot]
 //! ```
+//!
+//! ## Objects
+//!
+//! The stub of an import that takes or gives back what threads wait for ([`crate::hold`]) is the same with ENTER_HOLD and EXIT_HOLD, which
+//! go on as ENTER_TIMED and EXIT_TIMED when they have noted the object; that of one that gives back ends with EXIT_TIMED. [`stub::OBJECT`] says
+//! which object it is.
 //!
 //! ## Patched returns
 //!
@@ -155,7 +161,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 /// The oldest version of which runs keep plans that readers understand ([`Plan::kept`]).
 pub const OLDEST_KEPT: u32 = 12;
 
@@ -381,14 +387,20 @@ pub mod routine {
     pub const ENTER_TIMED: usize = 21;
     /// Read the time, then as EXIT.
     pub const EXIT_TIMED: usize = 22;
+    /// Note which object a call takes or gives back, then as ENTER_TIMED.
+    pub const ENTER_HOLD: usize = 23;
+    /// Note whether it got it, then as EXIT_TIMED.
+    pub const EXIT_HOLD: usize = 24;
     /// Number of entries, used or not.
-    pub const COUNT: usize = 24;
+    pub const COUNT: usize = 26;
 }
 
 /// Offsets in a stub.
 pub mod stub {
-    /// `u32`, in a stub that calls EXIT_TIMED or EXIT_ARGUMENTS: 1 where times of short calls are kept.
+    /// `u8`, in a stub that calls EXIT_TIMED, EXIT_HOLD or EXIT_ARGUMENTS: 1 where times of short calls are kept.
     pub const WAITS: u32 = 4;
+    /// `[u8; 2]`, in a stub that calls ENTER_HOLD: [`crate::hold::code`].
+    pub const OBJECT: u32 = 5;
     /// Where a call-through, instant, jump, vfork or hook stub is entered.
     pub const ENTRY: u32 = 8;
     /// Call-through: the address that the callee finds as its return address.

@@ -127,6 +127,8 @@ pub mod flag {
     pub const FORKED: u32 = 2;
     /// The last events are kept (`--keep last`).
     pub const KEEPS_LAST: u32 = 4;
+    /// What threads hold is recorded ([`crate::hold`]).
+    pub const HOLDS: u32 = 8;
 }
 
 /// Values of [`header::END_KIND`].
@@ -268,10 +270,16 @@ pub mod thread {
     pub const SEGMENT_INFERRED: usize = 432;
     /// `u64`, likewise, of the times.
     pub const SEGMENT_TIMES: usize = 440;
+    /// [`crate::hold::row`] x 2: the first rows of the table of what the thread holds ([`crate::hold`]).
+    pub const HOLDS: usize = 448;
+    /// `u64`, how many objects it took for which there was no row; [`crate::hold::UNKNOWN`] where the table is not kept any more.
+    pub const MORE_HOLDS: usize = 496;
     /// [`super::clock`] x [`CLOCK_COUNT`]: the first reading of the clocks, then the latest ones in turn.
     pub const CLOCKS: usize = 512;
     /// How many readings are kept.
     pub const CLOCK_COUNT: usize = 16;
+    /// [`crate::hold::row`] x 5: the other rows of [`HOLDS`].
+    pub const MORE_ROWS: usize = 896;
     /// `u64` x [`STAGING_WORDS`]: events not yet encoded.
     pub const STAGING: usize = 1024;
     /// How many events fit into the staging area.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lockstep_format::codec::Kind;
-use lockstep_format::{capture, pack, plan, process, sealed, side};
+use lockstep_format::{capture, hold, pack, plan, process, sealed, side};
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = include_str!("../../../docs/trace-format.md");
@@ -51,9 +51,10 @@ fn every_table_equals_its_constants() {
         (
             "Thread",
             constants!(process::thread: TID INHERITED STARTED SEGMENT FIRST BEFORE CHECK PHASE COMMITTED INTENT
-            LAST_SYMBOLS LAST_TICKS ARGUMENTS_LOST CLOSED SEGMENT_ARGUMENTS SEGMENT_INFERRED SEGMENT_TIMES CLOCKS
-            STAGING MIRROR STAMPS DATA),
+            LAST_SYMBOLS LAST_TICKS ARGUMENTS_LOST CLOSED SEGMENT_ARGUMENTS SEGMENT_INFERRED SEGMENT_TIMES HOLDS
+            MORE_HOLDS CLOCKS MORE_ROWS STAGING MIRROR STAMPS DATA),
         ),
+        ("Hold", constants!(hold::row: ADDRESS BEHIND WHAT SIZE)),
         ("Stamp", constants!(process::stamp: TICKS POINT SIZE)),
         (
             "Clock",

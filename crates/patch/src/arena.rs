@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
+use lockstep_format::hold;
 use lockstep_format::plan::{fixup, leaf, routine, stub};
 use rustc_hash::FxHashMap;
 
 use crate::fault::Faulted;
 use crate::inline::Entry;
+use crate::library;
 use crate::scratch::Free;
+use lockstep_api::threads;
 use lockstep_api::waits::{Waits, waits};
 
 /// Code for a stub's body, that may lie anywhere, and what its fields lead to.
@@ -56,6 +59,8 @@ pub(crate) enum Head {
     ThroughArguments,
     /// Call-through of the body, which reads the time first; times of short calls are kept where it `waits`.
     ThroughTimed { waits: bool },
+    /// The same of a body that first notes the object which the call takes or gives back.
+    ThroughHold { waits: bool, code: [u8; 2] },
     /// A routine, then the body.
     Before { routine: usize },
     /// The call is recorded; the returns are patched.
@@ -288,13 +293,21 @@ impl Arena {
                 let exit = match head {
                     Head::ThroughArguments => routine::EXIT_ARGUMENTS,
                     Head::ThroughTimed { .. } => routine::EXIT_TIMED,
+                    Head::ThroughHold { code, .. } if code[0] & 15 == hold::code::GIVE => {
+                        routine::EXIT_TIMED
+                    }
+                    Head::ThroughHold { .. } => routine::EXIT_HOLD,
                     _ => routine::EXIT,
                 };
-                let waits = matches!(
-                    head,
-                    Head::ThroughArguments | Head::ThroughTimed { waits: true }
-                );
+                let waits = match head {
+                    Head::ThroughTimed { waits } | Head::ThroughHold { waits, .. } => waits,
+                    _ => head == Head::ThroughArguments,
+                };
                 bytes[stub::WAITS as usize] = waits.into();
+                if let Head::ThroughHold { code, .. } = head {
+                    let place = stub::OBJECT as usize;
+                    bytes[place..place + 2].copy_from_slice(&code);
+                }
                 bytes[30..36].copy_from_slice(&call_routine(exit, 30));
                 bytes[36] = 0xc3;
             }
@@ -422,7 +435,15 @@ impl Arena {
 
     /// Head and body of the import `name` in `slot`, which is measured unless it never waits.
     pub(crate) fn timed(slot: u64, name: &[u8]) -> (Head, Code) {
-        match waits(name) {
+        let found = waits(name);
+        if let Some(object) = threads::meaning(name).object() {
+            let head = Head::ThroughHold {
+                waits: found == Waits::Often,
+                code: library::code_of(object),
+            };
+            return (head, Self::body_after(routine::ENTER_HOLD, slot, &[]));
+        }
+        match found {
             Waits::Never => (Head::ThroughSlot { slot }, Self::import_body(slot)),
             found => {
                 let waits = found == Waits::Often;

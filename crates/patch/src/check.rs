@@ -389,11 +389,14 @@ impl<'i, 'a> Memory<'i, 'a> {
                 }
                 // What reads the time at the begin of a call does so at its end.
                 let begin = self.decode_after(body)?;
-                let end = match self.calls_routine(&begin, routine::ENTER_TIMED) {
-                    true => routine::EXIT_TIMED,
-                    false => routine::EXIT,
+                let ends: &[usize] = match self.begins_by(&begin) {
+                    // What gives back is over.
+                    Some(routine::ENTER_HOLD) => &[routine::EXIT_HOLD, routine::EXIT_TIMED],
+                    Some(_) => &[routine::EXIT_TIMED],
+                    None => &[routine::EXIT],
                 };
-                if !self.calls_routine(&self.decode_after(stub + 22)?, end) {
+                let end = self.decode_after(stub + 22)?;
+                if !ends.iter().any(|it| self.calls_routine(&end, *it)) {
                     return wrong("does not end as it begins");
                 }
                 if !is_symbol {
@@ -686,7 +689,7 @@ impl<'i, 'a> Memory<'i, 'a> {
         let start = self.stub_entered_at(stub);
         let head = self.head(start.ok_or("a shadow slot leads to no stub")?)?;
         let mut body = self.decode_after(head.body)?;
-        let is_timed = self.calls_routine(&body, routine::ENTER_TIMED);
+        let is_timed = self.begins_by(&body).is_some();
         if is_timed {
             body = self.decode_after(body.next_ip())?;
         }
@@ -704,6 +707,12 @@ impl<'i, 'a> Memory<'i, 'a> {
         // nop; call body
         let call = self.decode_after(call.next_ip())?;
         Ok(call.code() == Code::Call_rel32_64 && call.near_branch_target() == head.body)
+    }
+
+    /// Which of the routines that read the time an instruction calls.
+    fn begins_by(&self, instruction: &Instruction) -> Option<usize> {
+        let mut all = [routine::ENTER_TIMED, routine::ENTER_HOLD].into_iter();
+        all.find(|it| self.calls_routine(instruction, *it))
     }
 
     /// Whether an instruction is `call *[routine]`.

@@ -365,7 +365,7 @@ fn followed_by(mut first: Code, second: &Code) -> Code {
 /// that the arguments of a call that hangs are known, and a delay is part of the call; `None` for other bodies.
 ///
 /// ```text
-/// B+0   ff 15 ..     call *[ENTER_ARGUMENTS | ENTER_TIMED]
+/// B+0   ff 15 ..     call *[ENTER_ARGUMENTS | ENTER_TIMED | ENTER_HOLD]
 /// B+6   e9 .. 90     jmp C
 /// B+12  the capture program
 /// C+0   the call
@@ -374,7 +374,12 @@ fn followed_by(mut first: Code, second: &Code) -> Code {
 fn behind_arguments(call: &Code, body: &Code) -> Option<Code> {
     const TAKE: usize = 6;
     const JUMP: usize = 6;
-    let tables = [routine::ENTER_ARGUMENTS, routine::ENTER_TIMED].map(|it| 8 * it as u64);
+    let routines = [
+        routine::ENTER_ARGUMENTS,
+        routine::ENTER_TIMED,
+        routine::ENTER_HOLD,
+    ];
+    let tables = routines.map(|it| 8 * it as u64);
     let takes = |(at, link): &(u32, Link)| {
         *at == 2 && matches!(link, Link::Arena { offset } if tables.contains(offset))
     };

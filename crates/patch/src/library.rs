@@ -1,7 +1,8 @@
 //! How a library function is recorded, by its name.
 
 use lockstep_api::mpi::{Does, Function};
-use lockstep_api::threads;
+use lockstep_api::threads::{self, Lies, Object, Step, Success};
+use lockstep_format::hold::code;
 use lockstep_format::plan::{mechanism, routine};
 
 /// Not calls of the program, or functions that count on their return address being the caller's
@@ -74,11 +75,13 @@ pub(crate) fn of_import(name: &[u8]) -> u32 {
 }
 
 /// Whether calls of the library function `name` may be recorded as those of a leaf, where its code allows it: not those that
-/// questions about messages are asked of.
+/// questions about messages are asked of, nor those that take or give back a lock.
 pub(crate) fn may_be_leaf(name: &[u8]) -> bool {
     let lower = name.to_ascii_lowercase();
     let stem = lower.strip_prefix(b"p").unwrap_or(&lower);
-    of_import(name) == mechanism::CALL_THROUGH && !stem.starts_with(b"mpi_")
+    of_import(name) == mechanism::CALL_THROUGH
+        && !stem.starts_with(b"mpi_")
+        && threads::meaning(name).object().is_none()
 }
 
 /// The mechanism that the name of an own function asks for: those that return twice, or elsewhere
@@ -99,6 +102,28 @@ pub(crate) fn routine(mechanism: u32) -> usize {
         mechanism::VFORK => routine::VFORK,
         _ => routine::JUMP,
     }
+}
+
+/// What the stub of a function says of the object that it takes or gives back.
+pub(crate) fn code_of(object: Object) -> [u8; 2] {
+    let step = match object.step {
+        Step::Take { shared: false } => code::TAKE,
+        Step::Take { shared: true } => code::SHARE,
+        Step::Give => code::GIVE,
+        Step::Await { through: false } => code::AWAIT,
+        Step::Await { through: true } => code::AWAIT_THROUGH,
+    };
+    let success = match object.success {
+        Success::Always => code::ALWAYS,
+        Success::Zero => code::ZERO,
+        Success::NotZero => code::NOT_ZERO,
+        Success::True => code::TRUE,
+    };
+    let lies = match object.lies {
+        Lies::Argument(index) => index,
+        Lies::Only(number) => code::ONLY | number,
+    };
+    [step | success << 4, lies]
 }
 
 /// Where unwinding begins: libgcc_s, then what libunwind has in its place.
@@ -173,6 +198,25 @@ mod tests {
         }
         assert!(is_untouched(b"_ITM_registerTMCloneTable"));
         assert!(is_untouched(b"__asan_report_store4") && !is_untouched(b"__assert_fail"));
+    }
+
+    #[test]
+    fn objects_in_two_bytes() {
+        let code_of = |name: &str| threads::meaning(name).object().map(code_of);
+        let zero = code::ZERO << 4;
+        assert_eq!(code_of("pthread_mutex_lock"), Some([code::TAKE | zero, 0]));
+        assert_eq!(
+            code_of("pthread_rwlock_rdlock"),
+            Some([code::SHARE | zero, 0])
+        );
+        assert_eq!(
+            code_of("GOMP_critical_end"),
+            Some([code::GIVE, code::ONLY | 1])
+        );
+        let tests = [code::TAKE | code::NOT_ZERO << 4, 2];
+        assert_eq!(code_of("__kmpc_test_lock"), Some(tests));
+        assert_eq!(code_of("usleep"), None);
+        assert!(!may_be_leaf(b"pthread_spin_unlock") && may_be_leaf(b"strlen"));
     }
 
     #[test]

@@ -448,7 +448,8 @@ pub(crate) fn flags_of(head: Head) -> u32 {
         Head::Through
         | Head::ThroughSlot { .. }
         | Head::ThroughArguments
-        | Head::ThroughTimed { .. } => origin::THROUGH,
+        | Head::ThroughTimed { .. }
+        | Head::ThroughHold { .. } => origin::THROUGH,
         Head::Before { .. } | Head::Open | Head::Leaf => 0,
     }
 }

@@ -10,7 +10,7 @@ use crate::setup::Setup;
 use crate::shortage::MEMORY;
 use crate::sites::{make_executable, rewrite};
 use crate::syscall::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
-use crate::x86_64::{arguments, beside, every_time, pending, routines, timed};
+use crate::x86_64::{arguments, beside, every_time, holds, pending, routines, timed};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::{Function, Plan, fixup, function, mechanism, routine, stub};
 use lockstep_format::process::header;
@@ -284,7 +284,8 @@ fn fill(
         } else {
             (arguments::nothing, exit)
         };
-    let table: [(usize, unsafe extern "C" fn()); 23] = [
+    holds::go_on(enter_timed, exit_timed);
+    let table: [(usize, unsafe extern "C" fn()); 25] = [
         (routine::ENTER, enter),
         (routine::EXIT, exit),
         (routine::INSTANT, routines::instant),
@@ -308,6 +309,8 @@ fn fill(
         (routine::EXEC, routines::exec),
         (routine::ENTER_TIMED, enter_timed),
         (routine::EXIT_TIMED, exit_timed),
+        (routine::ENTER_HOLD, holds::enter),
+        (routine::EXIT_HOLD, holds::exit),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

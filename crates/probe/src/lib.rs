@@ -36,6 +36,7 @@ mod exec;
 mod fault;
 mod handlers;
 mod handles;
+mod holds;
 mod image;
 mod imported;
 mod inferred;

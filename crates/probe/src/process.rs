@@ -288,7 +288,7 @@ impl Process {
         let sum = crc32c(&fields[..header::CHECK]);
         put_u32(&mut fields, header::CHECK, sum);
         let kept = if setup.keep_last { flag::KEEPS_LAST } else { 0 };
-        put_u32(&mut fields, header::FLAGS, flags | kept);
+        put_u32(&mut fields, header::FLAGS, flags | kept | flag::HOLDS);
         let head = file.extent;
         // SAFETY: the first extent is mapped, and longer than header and facts (`Setup` sees to it).
         unsafe {

@@ -586,7 +586,7 @@ fn store_early(thread: &mut Thread, process: &Process) {
 /// Whether times of the call are kept even if it is short.
 fn waits(call: &Call) -> bool {
     // SAFETY: a stub that calls through, which stays mapped.
-    unsafe { ((call.stub() + u64::from(stub::WAITS)) as *const u32).read() != 0 }
+    unsafe { ((call.stub() + u64::from(stub::WAITS)) as *const u8).read() != 0 }
 }
 
 /// The slow way of the routines that take arguments.

@@ -8,6 +8,7 @@
 
 use crate::encoder::{ENCODER_ROOM, Encoding, make, symbols_of, touch};
 use crate::entry::{ENTRY_SIZE, Entry};
+use crate::holds::{self, Holds};
 use crate::inferred::Inferred;
 use crate::process::{Process, Slot, Stop};
 use crate::ring::Segment;
@@ -151,6 +152,8 @@ pub struct Thread {
     pub arguments: Arguments,
     /// Returns that nobody saw.
     pub inferred: Inferred,
+    /// Locks that it holds.
+    pub holds: Holds,
     /// Memory for the environment of a program that is started, and how much.
     pub environment: (*mut u8, usize),
     index: u32,
@@ -467,6 +470,7 @@ impl Thread {
         self.batch = SMALL_BATCH;
         self.set_limit();
         self.hot.attached = 1;
+        holds::begin(self);
         side::begin(self, process, self.row.number == 0);
         let depth = self.depth();
         for index in depth - inherited..depth {
@@ -814,6 +818,7 @@ impl Thread {
     /// Records nothing from here on; calls are counted.
     pub fn stop(&mut self, process: &Process, why: Stop) {
         self.loss = process.loss(why.counter());
+        holds::stop(self);
         self.set_stopped();
     }
 

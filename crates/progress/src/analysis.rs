@@ -294,8 +294,12 @@ fn conclude(
         .any(|it| it.by_normal() && !it.victims.is_empty());
     causes.sort_by_key(|it| is_shown && it.is_by_others());
     let kept = holding::kept(run, &waiting);
+    let visible = run.processes.iter().filter(|it| run.is_visible(it));
     let mut progress = Progress {
         kept,
+        forked: visible
+            .filter_map(|it| Some((it.name, it.forked_from?)))
+            .collect(),
         edges: order.edges(),
         least,
         groups,

@@ -81,11 +81,21 @@ impl Progress {
         };
         let mut facts = self.standing(kind, &tasks);
         let inside = self.waiting.inside.iter().map(|it| {
-            let stack = self.threads.get(&it.from);
-            let (function, lines) = at(stack.map_or(&[], Vec::as_slice));
+            let task = || {
+                self.tasks
+                    .get(&it.task)
+                    .filter(|task| task.trace == it.from)
+            };
+            let stack = match self.threads.get(&it.from) {
+                Some(stack) => stack.as_slice(),
+                None => task().map_or(&[][..], |it| &it.stack),
+            };
+            let (function, lines) = at(stack);
             Fact {
                 kind: match it.why {
-                    Inside::Lock(_) => "waits-for-lock",
+                    Inside::Lock(_) | Inside::Behind(_) => "waits-for-lock",
+                    Inside::Semaphore => "waits-for-semaphore",
+                    Inside::Again => "waits-for-itself",
                     Inside::Signal => "waits-for-signal",
                     Inside::Barrier => "waits-at-barrier",
                     Inside::End => "waits-for-end",
@@ -97,11 +107,11 @@ impl Progress {
             }
         });
         facts.extend(inside);
-        facts.extend(self.kept.iter().map(|(thread, it)| Fact {
-            kind: "kept-lock",
-            who: vec![*thread],
-            function: Some(it.function.clone()),
-            lines: it.lines.clone(),
+        facts.extend(self.kept.iter().map(|it| Fact {
+            kind: if it.is_over { "kept-lock" } else { "took-lock" },
+            who: vec![it.thread],
+            function: it.function(),
+            lines: it.lines(),
         }));
         facts.extend(self.truants.values().map(|it| Fact {
             kind: "left-barrier-out",

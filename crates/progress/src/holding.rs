@@ -1,69 +1,86 @@
-//! Where a thread took a lock that it kept: it is over, and others wait for the lock.
+//! Where a thread took a lock that others wait for.
 //!
-//! *Guarantees*: nothing of a thread that still runs: where that is says more. *Costs*: a pass over the events of such a
-//! thread. *Not for*: which of several locks of a kind it is; the last that was not given back is told.
+//! *Costs*: a pass over the events of such a thread. *Not for*: locks that a library took inside.
 
 use crate::inside::Inside;
-use crate::loose_words::called_at;
 use crate::waits::Waiting;
-use lockstep_trace::threads::{Does, Lock, meaning};
-use lockstep_trace::{Event, FunctionId, Run, SourceLine, Thread, TraceName};
-use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use lockstep_trace::{Frame, Run, SourceLine, TraceName};
 
-/// A lock that was not given back.
+/// A lock that others wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// The function that took it.
+    /// Who took it.
+    pub thread: TraceName,
+    /// Whether that is over, so that nobody gives it back.
+    pub is_over: bool,
+    /// The calls that were open when it was taken, outermost first.
+    pub stack: Vec<Call>,
+}
+
+/// A call that was open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The function.
     pub function: String,
-    /// Where that was called: ` at pool.c:11`, or ` in push()`.
-    pub site: String,
-    /// The same as lines.
-    pub lines: Vec<SourceLine>,
+    /// Whether it is a library's.
+    pub imported: bool,
+    /// Where it was called.
+    pub called_at: Option<SourceLine>,
 }
 
-/// By thread, of those that are over and that others wait for.
-pub(crate) fn kept(run: &Run, waiting: &Waiting) -> BTreeMap<TraceName, Kept> {
-    let mut found = BTreeMap::new();
+impl Kept {
+    /// The function that took it.
+    pub fn function(&self) -> Option<String> {
+        Some(self.stack.last()?.function.clone())
+    }
+
+    /// The line in the program's own text from which it was taken.
+    pub fn lines(&self) -> Vec<SourceLine> {
+        let lines = self
+            .stack
+            .iter()
+            .rev()
+            .filter_map(|it| it.called_at.as_ref());
+        let line = lines.filter(|it| !it.is_of_the_system()).take(1);
+        line.cloned().collect()
+    }
+}
+
+/// The locks that are waited for, and where those who hold them took them, each once.
+pub(crate) fn kept(run: &Run, waiting: &Waiting) -> Vec<Kept> {
+    let mut found: Vec<(TraceName, u64)> = Vec::new();
     for wait in &waiting.inside {
-        let (Inside::Lock(lock), [holder]) = (wait.why, wait.to.as_slice()) else {
+        let (Inside::Lock(_) | Inside::Semaphore, Some(address)) = (wait.why, wait.object) else {
             continue;
         };
-        let thread = run.trace(*holder).filter(|it| it.open.is_empty());
-        if let (Some(thread), false) = (thread, found.contains_key(holder)) {
-            found.extend(last_kept(run, thread, lock).map(|it| (*holder, it)));
-        }
+        let is_near = |it: &TraceName| it.process == wait.from.process || wait.to.contains(it);
+        let threads = run.processes.iter().flat_map(|it| &it.threads);
+        let holders = threads.filter(|it| {
+            let holds = it.holds.as_ref().and_then(|it| it.held(address));
+            is_near(&it.name) && holds.is_some()
+        });
+        found.extend(holders.map(|it| (it.name, address)));
     }
-    found
-}
-
-/// The last lock of a kind that a thread took and did not give back.
-fn last_kept(run: &Run, thread: &Thread, lock: Lock) -> Option<Kept> {
-    let functions = (0..).map(FunctionId).zip(&run.functions);
-    let steps = functions.filter(|it| it.1.imported).filter_map(|(id, it)| {
-        match meaning(&it.linkage).does {
-            Does::Take(of) if of == lock => Some((id, true)),
-            Does::Give(of) if of == lock => Some((id, false)),
-            _ => None,
-        }
+    found.sort_unstable();
+    found.dedup();
+    let kept = found.into_iter().filter_map(|(name, address)| {
+        let thread = run.trace(name)?;
+        let hold = thread.holds.as_ref()?.held(address)?;
+        let frames = run.taken(thread, hold)?;
+        let call = |frame: Frame| {
+            let function = run.function(frame.function);
+            Call {
+                function: function.name.clone(),
+                imported: function.imported,
+                called_at: frame.called_at,
+            }
+        };
+        let real = frames.into_iter().filter(|frame| !frame.handed_over);
+        Some(Kept {
+            thread: name,
+            is_over: thread.open.is_empty(),
+            stack: real.map(call).collect(),
+        })
     });
-    let steps: FxHashMap<FunctionId, bool> = steps.collect();
-    let mut taken: Vec<(u64, FunctionId)> = Vec::new();
-    for (event, at) in thread.events().zip(0..) {
-        let Event::Call(function) = event else {
-            continue;
-        };
-        match steps.get(&function) {
-            Some(true) => taken.push((at, function)),
-            Some(false) => drop(taken.pop()),
-            None => {}
-        }
-    }
-    let (event, function) = taken.pop()?;
-    let site = run.sites(thread, &[event]).pop()?;
-    Some(Kept {
-        function: run.function(function).name.clone(),
-        site: site.as_ref().map_or(String::new(), called_at),
-        lines: site.map_or_else(Vec::new, |it| it.lines),
-    })
+    kept.collect()
 }

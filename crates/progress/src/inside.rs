@@ -7,15 +7,21 @@
 //! ```
 
 use lockstep_comm::{Conversation, Doing, Lock, Strand};
-use lockstep_trace::{ProcessName, TraceName};
+use lockstep_trace::{Hold, ProcessName, TraceName};
 use lockstep_waitfor::Need;
 use std::collections::BTreeMap;
 
 /// Why a thread waits for others of its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Inside {
-    /// For a lock that one of them holds.
+    /// For a lock that these hold.
     Lock(Lock),
+    /// For a lock that others only read by, behind these who want it for themselves.
+    Behind(Lock),
+    /// For one of them to give back what a semaphore counts.
+    Semaphore,
+    /// For itself: a signal interrupted it in a library's function, and its handler wants the lock that is held there.
+    Again,
     /// For one of them to signal.
     Signal,
     /// For others to come to a barrier: who of them is to come is not known.
@@ -33,10 +39,47 @@ pub struct InsideWait {
     pub task: u32,
     /// Which waits.
     pub from: TraceName,
-    /// For whom.
+    /// For whom; nobody where that can never come.
     pub to: Vec<TraceName>,
     /// Why.
     pub why: Inside,
+    /// The address of the lock or semaphore.
+    pub object: Option<u64>,
+}
+
+/// What a thread waits for, by places in the list of threads.
+struct Aim {
+    why: Inside,
+    /// All of these have to do it; else one.
+    all: bool,
+    to: Vec<usize>,
+    /// Nobody can.
+    never: bool,
+}
+
+impl Aim {
+    fn any(why: Inside, to: Vec<usize>) -> Self {
+        Self {
+            why,
+            all: false,
+            to,
+            never: false,
+        }
+    }
+
+    fn all(why: Inside, to: Vec<usize>) -> Self {
+        Self {
+            all: true,
+            ..Self::any(why, to)
+        }
+    }
+
+    fn never_if(never: bool, why: Inside) -> Self {
+        Self {
+            never,
+            ..Self::any(why, Vec::new())
+        }
+    }
 }
 
 /// The threads of all tasks, each a node.
@@ -54,9 +97,12 @@ impl<'a> Threads<'a> {
     pub fn new(tasks: &'a BTreeMap<u32, Conversation>) -> Self {
         let mut list = Vec::new();
         let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        let mut threads: BTreeMap<ProcessName, usize> = BTreeMap::new();
+        for strand in tasks.values().flat_map(|it| &it.strands) {
+            *threads.entry(strand.process()).or_default() += 1;
+        }
         for (&task, conversation) in tasks {
             // A task of one thread that waits for no other is a node itself.
-            let waits_inside = |it: &Strand| it.waits_inside();
             let [only] = conversation.strands.as_slice() else {
                 for strand in &conversation.strands {
                     places.entry(task).or_default().push(list.len());
@@ -64,7 +110,8 @@ impl<'a> Threads<'a> {
                 }
                 continue;
             };
-            if waits_inside(only) || only.holds_anything() || only.in_team {
+            let has_others = threads.get(&only.process()).is_some_and(|it| *it > 1);
+            if has_others || only.waits_inside() || only.holds_anything() {
                 places.entry(task).or_default().push(list.len());
                 list.push((task, only));
             }
@@ -96,35 +143,119 @@ impl<'a> Threads<'a> {
         Some(busy.map(|at| self.tasks + at).collect())
     }
 
-    /// Whom a thread waits for, by their places in the list; empty where nobody knows.
-    fn targets(&self, at: usize) -> (Inside, Vec<usize>) {
+    /// Those of its process, itself included.
+    fn together(&self, at: usize) -> impl Iterator<Item = usize> {
+        let all = self.together.get(&self.list[at].1.process());
+        all.into_iter().flatten().copied()
+    }
+
+    /// What a thread waits for; for nobody where nobody knows.
+    fn aim(&self, at: usize) -> Aim {
         let (_, strand) = self.list[at];
         let others = |wanted: &dyn Fn(&Strand) -> bool| -> Vec<usize> {
-            let all = self.together.get(&strand.process()).into_iter().flatten();
-            all.copied()
+            self.together(at)
                 .filter(|other| *other != at && wanted(self.list[*other].1))
                 .collect()
         };
         let is_there = |it: &Strand| it.doing.counts();
+        let is_left = || strand.forked_from.is_some() && others(&|_| true).is_empty();
         match strand.doing {
-            Doing::Lock(lock) => {
-                let holders = others(&|it| it.may_hold(lock));
-                match holders.is_empty() && strand.may_hold(lock) {
-                    true => (Inside::Lock(lock), vec![at]),
-                    false => (Inside::Lock(lock), holders),
-                }
+            Doing::Lock(lock) => match strand.wanted() {
+                Some(wanted) => self.lock(at, lock, wanted),
+                None => Aim::any(Inside::Lock(lock), Vec::new()),
+            },
+            Doing::Semaphore => {
+                // Of one that nobody took, nobody knows who gives.
+                let taken = |address| !others(&|it| it.held(address).is_some()).is_empty();
+                let is_lock = strand.wanted().is_some_and(|it| taken(it.address));
+                let to = if is_lock {
+                    others(&is_there)
+                } else {
+                    Vec::new()
+                };
+                Aim::any(Inside::Semaphore, to)
             }
-            Doing::Signal => (Inside::Signal, others(&is_there)),
-            Doing::Barrier => (Inside::Barrier, others(&is_there)),
-            Doing::Join => (Inside::End, others(&is_there)),
+            Doing::Again => Aim::all(Inside::Again, vec![at]),
+            Doing::Signal => Aim::any(Inside::Signal, others(&is_there)),
+            Doing::Barrier => Aim::any(Inside::Barrier, others(&is_there)),
+            Doing::Join if is_left() => Aim::never_if(true, Inside::End),
+            Doing::Join => Aim::any(Inside::End, others(&is_there)),
+            // Fork copies no thread of the pool.
+            Doing::Team if is_left() => Aim::never_if(strand.in_full, Inside::Team),
             Doing::Team => {
                 let is_coming = |it: &Strand| it.in_team && it.doing != Doing::Team;
-                (Inside::Team, others(&is_coming))
+                Aim::all(Inside::Team, others(&is_coming))
             }
             Doing::Runs | Doing::Operation(_) | Doing::Idle | Doing::Apart => {
-                (Inside::End, Vec::new())
+                Aim::any(Inside::End, Vec::new())
             }
         }
+    }
+
+    /// Who holds the lock that a thread wants.
+    fn lock(&self, at: usize, lock: Lock, wanted: &Hold) -> Aim {
+        let address = wanted.address;
+        let held_by = |it: &Strand| it.held(address).is_some();
+        if self.list[at]
+            .1
+            .holds
+            .as_ref()
+            .is_some_and(|it| it.are_kinds)
+        {
+            let may = |it: &usize| held_by(self.list[*it].1) || self.list[*it].1.may_hold_more();
+            let others = self.together(at).filter(|it| *it != at).filter(may);
+            let others: Vec<usize> = others.collect();
+            let is_own = others.is_empty() && held_by(self.list[at].1);
+            return Aim::any(Inside::Lock(lock), if is_own { vec![at] } else { others });
+        }
+        let held = |it: &usize| self.list[*it].1.held(address);
+        let holders: Vec<usize> = self.together(at).filter(|it| held(it).is_some()).collect();
+        let is_shared = |it: &usize| held(it).is_some_and(|it| it.shared);
+        let alone: Vec<usize> = holders
+            .iter()
+            .copied()
+            .filter(|it| !is_shared(it))
+            .collect();
+        if wanted.shared && alone.is_empty() && !holders.is_empty() {
+            let wants = |it: &Strand| {
+                it.wanted()
+                    .is_some_and(|it| it.address == address && !it.shared)
+            };
+            let writers = self.together(at).filter(|it| wants(self.list[*it].1));
+            return Aim::all(Inside::Behind(lock), writers.collect());
+        }
+        if !holders.is_empty() {
+            return Aim::all(Inside::Lock(lock), holders);
+        }
+        let unknown = |it: &usize| *it != at && self.list[*it].1.may_hold_more();
+        let unknown: Vec<usize> = self.together(at).filter(unknown).collect();
+        if !unknown.is_empty() {
+            return Aim::any(Inside::Lock(lock), unknown);
+        }
+        // Memory that processes share has one address in those that were forked.
+        let family = self.family(at);
+        let elsewhere = (0..self.list.len())
+            .filter(|it| wanted.has_address() && family == self.family(*it) && held(it).is_some());
+        let elsewhere: Vec<usize> = elsewhere.collect();
+        if !elsewhere.is_empty() {
+            return Aim::all(Inside::Lock(lock), elsewhere);
+        }
+        let is_left = self.list[at].1.forked_from.is_some() && self.together(at).count() == 1;
+        Aim::never_if(is_left, Inside::Lock(lock))
+    }
+
+    /// The process from which that of a thread was forked in the end.
+    fn family(&self, at: usize) -> ProcessName {
+        let mut process = self.list[at].1.process();
+        // A parent is older, so this ends; what is damaged may say otherwise.
+        for _ in 0..self.together.len() {
+            let first = self.together.get(&process).and_then(|it| it.first());
+            match first.and_then(|it| self.list[*it].1.forked_from) {
+                Some(parent) => process = parent,
+                None => break,
+            }
+        }
+        process
     }
 
     /// What a thread needs that is in no operation.
@@ -132,13 +263,15 @@ impl<'a> Threads<'a> {
         if !self.list[at].1.doing.counts() {
             return Need::NEVER;
         }
-        match self.targets(at) {
-            (_, targets) if targets.is_empty() => Need::NOW,
-            (why, targets) => {
-                let on = targets.into_iter().map(|it| self.tasks + it).collect();
-                Need::of(why == Inside::Team, on)
-            }
+        let aim = self.aim(at);
+        if aim.never {
+            return Need::NEVER;
         }
+        if aim.to.is_empty() {
+            return Need::NOW;
+        }
+        let on = aim.to.into_iter().map(|it| self.tasks + it).collect();
+        Need::of(aim.all, on)
     }
 
     /// All that is known of who waits for whom.
@@ -146,14 +279,15 @@ impl<'a> Threads<'a> {
         let waiting = (0..self.list.len()).filter(|at| self.list[*at].1.waits_inside());
         waiting
             .filter_map(|at| {
-                let (why, targets) = self.targets(at);
+                let aim = self.aim(at);
                 let (task, strand) = self.list[at];
-                let to: Vec<TraceName> = targets.iter().map(|it| self.list[*it].1.trace).collect();
-                (!to.is_empty()).then_some(InsideWait {
+                let to: Vec<TraceName> = aim.to.iter().map(|it| self.list[*it].1.trace).collect();
+                (aim.never || !to.is_empty()).then_some(InsideWait {
                     task,
                     from: strand.trace,
                     to,
-                    why,
+                    why: aim.why,
+                    object: strand.wanted().map(|it| it.address),
                 })
             })
             .collect()

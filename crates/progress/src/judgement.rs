@@ -193,8 +193,12 @@ pub(crate) fn named(progress: &Progress) -> Vec<u32> {
             let trace = progress.tasks.get(task).map(|it| it.trace);
             wanted.iter().filter(|it| Some(**it) == trace).count()
         };
+        let wants = |task: &u32| {
+            let mut waits = progress.waiting.inside.iter();
+            waits.any(|it| it.task == *task && it.object.is_some())
+        };
         let mut core = core;
-        core.sort_by_key(|it| std::cmp::Reverse(times(it)));
+        core.sort_by_key(|it| std::cmp::Reverse((times(it), wants(it))));
         core
     };
     // A deadlock has a subject.

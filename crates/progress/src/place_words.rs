@@ -34,9 +34,31 @@ impl Progress {
     }
 }
 
-/// `rank 5`, `ranks 0-3,7`.
+/// `rank 5`, `ranks 0-3,7`; without MPI `thread 2`. Where processes were forked, `process 1`, or `thread 0.2` of one that has several.
 pub(crate) fn who(progress: &Progress, tasks: &[u32]) -> String {
-    numbered(progress.is_mpi, tasks)
+    if progress.is_mpi || progress.forked.is_empty() {
+        return numbered(progress.is_mpi, tasks);
+    }
+    let all = || progress.tasks.values().map(|it| it.trace);
+    let (mut processes, mut threads) = (Vec::new(), Vec::new());
+    for trace in tasks
+        .iter()
+        .filter_map(|it| Some(progress.tasks.get(it)?.trace))
+    {
+        match all().filter(|it| it.process == trace.process).count() {
+            1 => processes.push(trace.process.to_string()),
+            _ => threads.push(trace.to_string()),
+        }
+    }
+    let listed = |one: &str, many: &str, names: &[String]| match names {
+        [] => None,
+        [name] => Some(format!("{one} {name}")),
+        names => Some(format!("{many} {}", names.join(","))),
+    };
+    let processes = listed("process", "processes", &processes);
+    let threads = listed("thread", "threads", &threads);
+    let both: Vec<String> = processes.into_iter().chain(threads).collect();
+    both.join(" and ")
 }
 
 pub(crate) fn numbered(are_ranks: bool, tasks: &[u32]) -> String {

@@ -10,7 +10,7 @@ use crate::team::Truant;
 use crate::waits::Waiting;
 use lockstep_check::{Loose, Mismatch};
 use lockstep_comm::{CommunicatorId, Conversation, Membership};
-use lockstep_trace::{Communicators, Fact, TraceName};
+use lockstep_trace::{Communicators, Fact, ProcessName, TraceName};
 use std::collections::BTreeMap;
 
 /// A run's progress.
@@ -53,8 +53,10 @@ pub struct Progress {
     pub(crate) doubts: BTreeMap<u32, String>,
     /// Threads that did not come to a barrier at which a task is.
     pub(crate) truants: BTreeMap<u32, Truant>,
-    /// By threads that are over and kept a lock for which others wait: where they took it.
-    pub(crate) kept: BTreeMap<TraceName, Kept>,
+    /// Locks that others wait for, and where they were taken.
+    pub(crate) kept: Vec<Kept>,
+    /// Processes that were forked, and from which.
+    pub(crate) forked: BTreeMap<ProcessName, ProcessName>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -100,7 +102,8 @@ impl Progress {
             unreceived: None,
             doubts: BTreeMap::new(),
             truants: BTreeMap::new(),
-            kept: BTreeMap::new(),
+            kept: Vec::new(),
+            forked: BTreeMap::new(),
             communicators: BTreeMap::new(),
             threads: BTreeMap::new(),
             notes,

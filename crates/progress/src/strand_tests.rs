@@ -6,7 +6,7 @@ use crate::waits::Waiting;
 use lockstep_comm::{
     Conversation, Doing, Lock, Matching, Membership, PartKind, Peer, Size, Strand,
 };
-use lockstep_trace::{CommunicatorId, ProcessName, ThreadName, TraceName};
+use lockstep_trace::{CommunicatorId, Hold, HoldState, ProcessName, ThreadName, TraceName};
 use std::collections::BTreeMap;
 
 fn thread(task: u32, number: u32) -> TraceName {
@@ -15,6 +15,11 @@ fn thread(task: u32, number: u32) -> TraceName {
         thread: ThreadName::Main(number),
     }
 }
+
+/// Addresses of locks.
+const A: u64 = 0x1000;
+const B: u64 = 0x1028;
+const LOCK: Doing = Doing::Lock(Lock::Mutex);
 
 fn strand(number: u32, doing: Doing) -> Strand {
     Strand::new(thread(0, number), doing)
@@ -45,14 +50,15 @@ fn waiting(strands: Vec<Strand>) -> Waiting {
 #[test]
 fn a_lock_that_a_receiver_holds() {
     let waiting = waiting(vec![
-        strand(0, Doing::Lock(Lock::Mutex)),
-        strand(1, Doing::Operation(0)).holding(Lock::Mutex),
+        strand(0, LOCK).wanting(A),
+        strand(1, Doing::Operation(0)).holding(A),
     ]);
     assert_eq!(waiting.stuck, [0, 1].into());
     assert_eq!(waiting.cores, [[0, 1]]);
     assert_eq!(waiting.inside.len(), 1);
     assert_eq!(waiting.inside[0].to, [thread(0, 1)]);
     assert_eq!(waiting.inside[0].why, Inside::Lock(Lock::Mutex));
+    assert_eq!(waiting.inside[0].object, Some(A));
 }
 
 #[test]
@@ -67,38 +73,145 @@ fn a_thread_that_runs_may_send() {
 }
 
 #[test]
-fn one_of_two_holders_may_let_go() {
-    let lock = Doing::Lock(Lock::Mutex);
-    let holder = |number, doing| strand(number, doing).holding(Lock::Mutex);
+fn who_holds_that_very_lock_is_waited_for() {
     let found = waiting(vec![
-        strand(0, lock),
-        holder(1, Doing::Runs),
-        holder(2, lock),
+        strand(0, LOCK).wanting(A),
+        strand(1, Doing::Runs).holding(A),
+        strand(2, LOCK).wanting(A).holding(B),
     ]);
     assert!(found.stuck.is_empty());
-    // Two that took one each and want another.
-    let found = waiting(vec![holder(0, lock), holder(1, lock)]);
+    assert_eq!(found.inside[0].to, [thread(0, 1)]);
+    // Two that hold one each and want the other's.
+    let found = waiting(vec![
+        strand(0, LOCK).wanting(A).holding(B),
+        strand(1, LOCK).wanting(B).holding(A),
+    ]);
     assert_eq!(found.stuck, [0, 1].into());
     assert_eq!(found.cores, [[0]]);
-    // A lock of another kind is another lock.
+    // Another lock, and one that nobody is known to hold.
     let found = waiting(vec![
-        strand(0, lock),
-        strand(1, Doing::Idle).holding(Lock::Spin),
+        strand(0, LOCK).wanting(A),
+        strand(1, Doing::Idle).holding(B),
+    ]);
+    assert!(found.stuck.is_empty() && found.inside.is_empty());
+    // Who waits for a condition holds no lock.
+    let aside = Hold::new(A, HoldState::Aside);
+    let found = waiting(vec![
+        strand(0, LOCK).wanting(A),
+        strand(1, Doing::Signal).with(aside),
     ]);
     assert!(found.stuck.is_empty());
 }
 
 #[test]
-fn who_ended_gives_nothing_back() {
-    let lock = Doing::Lock(Lock::Mutex);
+fn who_writes_waits_for_all_who_read() {
+    let read = |state| {
+        let mut hold = Hold::new(A, state);
+        hold.shared = true;
+        hold
+    };
+    let reader = |number, doing| strand(number, doing).with(read(HoldState::Held));
     let found = waiting(vec![
-        strand(0, lock),
-        strand(1, Doing::Idle).holding(Lock::Mutex),
+        strand(0, LOCK).wanting(A),
+        reader(1, Doing::Idle),
+        reader(2, Doing::Runs),
+    ]);
+    assert_eq!(found.inside[0].to, [thread(0, 1), thread(0, 2)]);
+    assert_eq!(found.cores, [[0]]);
+    // Who reads once more waits behind who wants to write.
+    let found = waiting(vec![
+        reader(0, LOCK).with(read(HoldState::Wanted)),
+        strand(1, LOCK).wanting(A),
+    ]);
+    assert_eq!(found.inside[0].why, Inside::Behind(Lock::Mutex));
+    assert_eq!(found.inside[0].to, [thread(0, 1)]);
+    assert_eq!(found.inside[1].to, [thread(0, 0)]);
+    assert_eq!(found.cores, [[0]]);
+}
+
+#[test]
+fn who_ended_gives_nothing_back() {
+    let found = waiting(vec![
+        strand(0, LOCK).wanting(A),
+        strand(1, Doing::Idle).holding(A),
     ]);
     assert_eq!(found.cores, [[0]]);
-    let found = waiting(vec![strand(0, lock).holding(Lock::Mutex)]);
+    let found = waiting(vec![strand(0, LOCK).wanting(A).holding(A)]);
     assert_eq!(found.inside[0].to, [thread(0, 0)]);
     assert_eq!(found.cores, [[0]]);
+}
+
+#[test]
+fn a_semaphore_is_a_lock_where_another_took_it() {
+    let wants = |number| strand(number, Doing::Semaphore).wanting(A);
+    let found = waiting(vec![wants(0), strand(1, Doing::Idle).holding(A)]);
+    assert!(found.stuck.is_empty());
+    let found = waiting(vec![
+        wants(0),
+        strand(1, Doing::Idle).holding(A),
+        strand(2, Doing::Join),
+    ]);
+    assert_eq!(found.stuck, [0, 1].into());
+    // Another may give; or nobody took it, and a signal's handler may.
+    let found = waiting(vec![
+        wants(0),
+        strand(1, Doing::Idle).holding(A),
+        strand(2, Doing::Runs),
+    ]);
+    assert!(found.stuck.is_empty());
+    let found = waiting(vec![wants(0), strand(2, Doing::Join)]);
+    assert!(found.stuck.is_empty());
+}
+
+#[test]
+fn who_waits_for_itself() {
+    let found = waiting(vec![strand(0, Doing::Again), strand(1, Doing::Idle)]);
+    assert_eq!(found.inside[0].why, Inside::Again);
+    assert_eq!(found.cores, [[0]]);
+}
+
+#[test]
+fn what_fork_did_not_copy_never_comes() {
+    let child = |doing| {
+        let mut strand = strand(0, doing);
+        strand.forked_from = Some(ProcessName::rank(7));
+        strand.in_full = true;
+        strand
+    };
+    for (strand, why) in [
+        (child(Doing::Team), Inside::Team),
+        (child(Doing::Join), Inside::End),
+        (child(LOCK).wanting(A), Inside::Lock(Lock::Mutex)),
+    ] {
+        let found = waiting(vec![strand.clone()]);
+        assert_eq!(found.inside[0].why, why);
+        assert!(found.inside[0].to.is_empty());
+        assert_eq!(found.cores, [[0]]);
+        // With another thread it may be otherwise; and where nothing was forked.
+        let found = waiting(vec![strand.clone(), self::strand(1, Doing::Runs)]);
+        assert!(found.stuck.is_empty(), "{why:?}");
+        let mut own = strand;
+        own.forked_from = None;
+        assert!(waiting(vec![own]).stuck.is_empty(), "{why:?}");
+    }
+}
+
+#[test]
+fn without_addresses_any_of_the_kind_may_be_it() {
+    let kinds = |mut strand: Strand| {
+        strand.holds.as_mut().unwrap().are_kinds = true;
+        strand
+    };
+    let holder = |number, doing| kinds(strand(number, doing).holding(1));
+    let waiter = kinds(strand(0, LOCK).wanting(1));
+    let found = waiting(vec![
+        waiter.clone(),
+        holder(1, Doing::Runs),
+        holder(2, Doing::Idle),
+    ]);
+    assert!(found.stuck.is_empty());
+    assert_eq!(found.inside[0].to, [thread(0, 1), thread(0, 2)]);
+    assert_eq!(waiting(vec![waiter, holder(2, Doing::Idle)]).cores, [[0]]);
 }
 
 #[test]

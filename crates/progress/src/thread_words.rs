@@ -1,5 +1,6 @@
 //! Threads that wait for each other within a task, in words.
 
+use crate::holding::Call;
 use crate::inside::{Inside, InsideWait};
 use crate::place_words::{place, who};
 use crate::progress::Progress;
@@ -146,22 +147,55 @@ fn is_by_signal(task: &Task) -> bool {
     task.crashed && task.end.kind == EndKind::Signalled
 }
 
-/// `thread 2 took it in pthread_mutex_lock at pool.c:11 and never gave it back`, of each that is over.
+/// `thread 2 took it in pthread_mutex_lock at pool.c:11 in push() and never gave it back`; first of those that are over.
 pub(crate) fn kept_locks(progress: &Progress) -> Vec<String> {
-    let kept = progress.kept.iter().take(MOST);
-    let told = kept.map(|(holder, kept)| {
-        let (who, site) = (thread(progress, *holder), &kept.site);
-        format!(
-            "{who} took it in {}{site} and never gave it back",
-            kept.function
-        )
+    let over = progress.kept.iter().filter(|it| it.is_over);
+    let others = progress.kept.iter().filter(|it| !it.is_over);
+    let told = over.chain(others).take(MOST).map(|kept| {
+        // What the program's own line calls, whatever a header of the system does there.
+        let is_own = |it: &Call| {
+            it.called_at
+                .as_ref()
+                .is_some_and(|it| !it.is_of_the_system())
+        };
+        let depth = kept.stack.iter().rposition(is_own).map_or(0, |at| at + 1);
+        let calls = if depth == 0 {
+            &kept.stack[..]
+        } else {
+            &kept.stack[..depth]
+        };
+        let mut stack: Vec<Place> = calls.iter().map(Place::from).collect();
+        if let Some(last) = stack.last_mut() {
+            last.imported = true;
+        }
+        let (who, site) = (thread(progress, kept.thread), placed(stack));
+        let end = if kept.is_over {
+            " and never gave it back"
+        } else {
+            ""
+        };
+        format!("{who} took it {site}{end}")
     });
     told.collect()
 }
 
 /// Where a thread is.
 pub(crate) fn at(progress: &Progress, thread: TraceName) -> String {
-    let stack = progress.threads.get(&thread).cloned().unwrap_or_default();
+    placed(progress.threads.get(&thread).cloned().unwrap_or_default())
+}
+
+impl From<&Call> for Place {
+    fn from(call: &Call) -> Self {
+        Self {
+            function: call.function.clone(),
+            imported: call.imported,
+            called_at: call.called_at.clone(),
+        }
+    }
+}
+
+/// Where a stack of calls ends.
+fn placed(stack: Vec<Place>) -> String {
     place(&Group {
         tasks: Vec::new(),
         stack: stack.into(),
@@ -190,6 +224,19 @@ fn numbers(progress: &Progress, threads: &[TraceName]) -> Option<Vec<u32>> {
     threads.iter().map(|it| Some(number(it)?.number)).collect()
 }
 
+/// ` within malloc`: the function of a library that a signal interrupted.
+fn interrupted(progress: &Progress, thread: TraceName) -> String {
+    let task = progress.tasks.values().find(|it| it.trace == thread);
+    let stack = match (task, progress.threads.get(&thread)) {
+        (Some(task), _) => &task.stack[..],
+        (None, Some(stack)) => stack,
+        (None, None) => &[],
+    };
+    let mut pairs = stack.windows(2).rev();
+    let pair = pairs.find(|it| it[0].imported && !it[1].imported);
+    pair.map_or(String::new(), |it| format!(" within {}", it[0].function))
+}
+
 /// Threads of the same process that will come to nothing any more, if they are few.
 fn over(progress: &Progress, thread: TraceName) -> Vec<String> {
     let over = progress.threads.iter().filter(|(other, stack)| {
@@ -210,8 +257,23 @@ fn words(progress: &Progress, wait: &InsideWait) -> String {
         (Inside::Lock(_), _) if wait.to == [wait.from] => {
             "for a lock that it holds itself".to_owned()
         }
+        (Inside::Lock(_), []) => {
+            "for a lock that no thread of its process holds: fork copied it while it was held"
+                .to_owned()
+        }
         (Inside::Lock(_), [one]) => format!("for a lock that {one} holds"),
-        (Inside::Lock(_), many) => format!("for a lock that one of {} holds", many.join(", ")),
+        (Inside::Lock(_), many) => format!("for a lock that {} hold", many.join(", ")),
+        (Inside::Behind(_), many) => {
+            format!(
+                "for a lock behind {}, which waits to write",
+                many.join(", ")
+            )
+        }
+        (Inside::Semaphore, _) => "until another thread posts the semaphore".to_owned(),
+        (Inside::Again, _) => format!(
+            "for a lock of the library that it holds itself: a signal handler ran{}",
+            interrupted(progress, wait.from)
+        ),
         (Inside::Signal, [one]) => format!("until {one} signals"),
         (Inside::Signal, _) => "until another thread signals".to_owned(),
         (Inside::Barrier, _) => match over(progress, wait.from).as_slice() {
@@ -219,7 +281,15 @@ fn words(progress: &Progress, wait: &InsideWait) -> String {
             [one] => format!("for another thread to come; {one} is over"),
             many => format!("for another thread to come; {} are over", many.join(", ")),
         },
+        (Inside::End, []) => {
+            "for a thread that is not in its process: fork did not copy it".to_owned()
+        }
         (Inside::End, [one]) => format!("for {one} to end"),
+        (Inside::Team, []) => {
+            let parent = progress.forked.get(&wait.from.process);
+            let of = parent.map_or(String::new(), |it| format!(" of process {it}"));
+            format!("for the OpenMP threads{of}: fork did not copy them")
+        }
         (Inside::End, _) => "for another thread to end".to_owned(),
         (Inside::Team, many) => match numbers(progress, &wait.to) {
             Some(numbers) => format!("for {} to come", who(progress, &numbers)),

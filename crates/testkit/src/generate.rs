@@ -226,6 +226,7 @@ fn job(functions: Vec<Function>, threads: impl Iterator<Item = Thread>) -> Run {
             rank: Some(rank),
             is_mpi: true,
             pid: rank + 1,
+            forked_from: None,
             host: "host".to_owned(),
             program: "program".to_owned(),
             build: String::new(),

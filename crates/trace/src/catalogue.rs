@@ -118,6 +118,11 @@ impl Image {
         let fits = site.callee.is_none_or(|called| called == callee);
         site.line.as_ref().filter(|_| fits)
     }
+
+    /// The same, whoever called whatever.
+    pub fn any_line_behind(&self, address: u64) -> Option<SourceLine> {
+        self.sites.get(&address)?.line.clone()
+    }
 }
 
 impl<'a> Catalogue<'a> {

@@ -22,7 +22,7 @@ mod thread;
 
 pub(crate) use facts::{Facts, ImageFact};
 pub(crate) use residue::{Kept, Residue, residue};
-pub(crate) use side::{Side, SideStream, Stamp};
+pub(crate) use side::{HoldRow, Side, SideStream, Stamp};
 pub(crate) use steps::{with_steps, without_steps};
 pub(crate) use thread::{Control, ThreadFile};
 
@@ -46,6 +46,8 @@ impl fmt::Display for Finding {
 pub(crate) struct ProcessFile {
     pub codec: Kind,
     pub pid: u32,
+    /// Of its parent when the file was made.
+    pub parent: u32,
     pub exec_count: u32,
     pub start_time: u64,
     pub created: u64,
@@ -79,6 +81,7 @@ pub(crate) fn read(
     let mut file = ProcessFile {
         codec,
         pid: number(header::PID),
+        parent: number(header::PARENT),
         exec_count: number(header::EXEC_COUNT),
         start_time: long(header::START_TIME),
         created: long(header::CREATED),

@@ -35,6 +35,7 @@ mod error;
 mod fact;
 mod frames;
 mod handles;
+mod holds;
 mod inferred;
 mod live;
 mod load;
@@ -80,6 +81,7 @@ pub use communicators::{
 pub use error::Error;
 pub use fact::Fact;
 pub use frames::{Frames, Open};
+pub use holds::{Hold, HoldState, Holds};
 pub use live::Live;
 /// What is known of MPI functions: kinds of parameters.
 pub use lockstep_api::{mpi, threads};

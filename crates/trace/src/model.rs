@@ -4,6 +4,7 @@ use crate::arguments::Source;
 use crate::code::Code;
 use crate::error::Error;
 use crate::frames::Frames;
+use crate::holds::Holds;
 use crate::inferred::Told;
 use crate::name::{ProcessName, TraceName};
 use crate::sealed::SealedTree;
@@ -226,6 +227,8 @@ pub struct Process {
     pub is_mpi: bool,
     /// Process id on its host.
     pub pid: u32,
+    /// The process that it was forked from and whose program it still runs, where both were recorded.
+    pub forked_from: Option<ProcessName>,
     /// Its host.
     pub host: String,
     /// Path of its program.
@@ -307,6 +310,8 @@ pub struct Thread {
     pub open_leaf: Option<FunctionId>,
     /// MPI calls whose arguments could not be stored.
     pub arguments_lost: u64,
+    /// What it holds and waits for; `None` where that was not recorded.
+    pub holds: Option<Holds>,
     /// How many of the returns nobody saw: their frames were found gone later, after a jump, an
     /// exception or a switch of stacks.
     pub inferred: u64,
@@ -423,6 +428,7 @@ impl Thread {
             open: frames.into_frames(),
             open_leaf: None,
             arguments_lost: 0,
+            holds: None,
             times: None,
             index: 0,
             inferred: 0,

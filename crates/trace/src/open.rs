@@ -16,6 +16,7 @@ use crate::catalogue::{Catalogue, Image};
 use crate::container::{Finding, Side, SideStream};
 use crate::ends::{self, Ends};
 use crate::error::Error;
+use crate::holds::Holds;
 use crate::inferred::Told;
 use crate::live::{Follower, Live};
 use crate::load::{self, Loaded, Whole, optional, process_key};
@@ -320,6 +321,7 @@ fn read_marker(root: &Folder) -> Result<Option<Kind>, Error> {
 pub(crate) struct Named {
     pub name: ProcessName,
     rank: Option<u32>,
+    forked_from: Option<ProcessName>,
     pub has_successor: bool,
     pub loaded: Loaded,
 }
@@ -350,19 +352,30 @@ pub(crate) fn name(loaded: Vec<Loaded>) -> Vec<Named> {
         *count = program.exec_count.max(*count);
     }
     let names = naming::name_processes(&programs);
-    let named =
-        names
-            .into_iter()
-            .zip(&programs)
-            .zip(loaded)
-            .map(|(((name, rank), program), loaded)| Named {
-                name,
-                rank,
-                has_successor: latest
-                    .get(&program.process())
-                    .is_some_and(|latest| *latest > program.exec_count),
-                loaded,
-            });
+    let forked_from = |child: &Loaded| {
+        let is_parent = |it: &&(usize, &Program)| {
+            let (_, it) = it;
+            it.host == child.host && it.pid == child.file.parent && it.created <= child.file.created
+        };
+        let is_forked = child.file.flags & flag::FORKED != 0;
+        let parents = programs.iter().enumerate().filter(|_| is_forked);
+        let parent = parents
+            .filter(|it| is_parent(&it))
+            .max_by_key(|it| it.1.created);
+        parent.and_then(|(at, _)| Some(names.get(at)?.0))
+    };
+    let parents: Vec<Option<ProcessName>> = loaded.iter().map(forked_from).collect();
+    let named = names.iter().zip(&programs).zip(parents).zip(loaded).map(
+        |((((name, rank), program), forked_from), loaded)| Named {
+            name: *name,
+            rank: *rank,
+            forked_from,
+            has_successor: latest
+                .get(&program.process())
+                .is_some_and(|latest| *latest > program.exec_count),
+            loaded,
+        },
+    );
     let mut ordered: Vec<Named> = named.collect();
     ordered.sort_by(|a, b| (a.name, &a.loaded.file_name).cmp(&(b.name, &b.loaded.file_name)));
     ordered
@@ -505,6 +518,7 @@ impl Opened {
         let Named {
             name,
             rank,
+            forked_from,
             has_successor,
             loaded,
         } = self.named;
@@ -630,6 +644,7 @@ impl Opened {
                 ),
                 open_leaf: scan.last_leaf,
                 arguments_lost: thread.side.lost,
+                holds: (file.flags & flag::HOLDS != 0).then(|| Holds::of(&thread.side, &images)),
                 times: (!parts.is_empty()).then(|| Times {
                     recorded: Arc::new(Recorded {
                         file: Arc::clone(&mapped),
@@ -685,6 +700,7 @@ impl Opened {
             rank,
             is_mpi,
             pid: file.pid,
+            forked_from,
             host,
             program: file.facts.program.unwrap_or_default(),
             build: self.build,

@@ -48,6 +48,8 @@ pub enum Does {
     Join,
     /// Ends its own thread.
     EndThread,
+    /// Comes last in a thread, when what that was for is done.
+    AfterThread,
     /// Starts a process.
     Start {
         /// Whether it waits for its end, too.
@@ -101,6 +103,8 @@ pub enum Does {
     Cancel,
     /// Something with tasks.
     Task(Tasks),
+    /// Does something under a lock of the library's own.
+    Inner(Inner),
     /// Asks how many refer to an object.
     References,
     /// Ends an object, since the last that referred to it is gone.
@@ -118,8 +122,10 @@ pub enum Does {
 pub enum Lock {
     /// `pthread_mutex_t`, and what is made of it.
     Mutex,
-    /// `pthread_rwlock_t`.
+    /// `pthread_rwlock_t`, for one alone.
     ReadWrite,
+    /// The same, among several who read.
+    Read,
     /// `pthread_spinlock_t`.
     Spin,
     /// The critical section without a name: there is one.
@@ -149,7 +155,7 @@ impl Lock {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Mutex => "mutex",
-            Self::ReadWrite => "rwlock",
+            Self::ReadWrite | Self::Read => "rwlock",
             Self::Spin => "spin lock",
             Self::Critical | Self::SomeCritical => "critical",
             Self::NamedCritical => "critical(name)",
@@ -175,6 +181,17 @@ impl Lock {
             Self::Critical | Self::NamedCritical | Self::SomeCritical
         )
     }
+}
+
+/// A lock inside a library. A signal handler that wants one for which it interrupted its own thread waits for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Inner {
+    /// That of the memory that `malloc` gives out.
+    Heap,
+    /// That of the time zone.
+    Zone,
+    /// That of the system's log.
+    Log,
 }
 
 /// What a call waits for another thread to make happen.

@@ -36,6 +36,7 @@ pub mod check;
 pub mod every_time;
 pub mod fault;
 pub mod handlers;
+pub mod holds;
 pub mod memory;
 pub mod pending;
 pub mod routines;

@@ -149,7 +149,7 @@ pub unsafe extern "C" fn exit_timed() {
         "cmp rax, {short}",
         "jae 5f",
         "mov rax, qword ptr [rsp + 40]",
-        "cmp dword ptr [rax - {to_waits}], 0",
+        "cmp byte ptr [rax - {to_waits}], 0",
         "je 6f",
         "cmp qword ptr [rdi + {credit}], 0",
         "je 6f",

@@ -27,6 +27,7 @@ mod hazards_threads;
 mod hazards_tools;
 mod hazards_unwind;
 mod hazards_values;
+mod holders;
 mod ilcs;
 mod images;
 mod inferred;

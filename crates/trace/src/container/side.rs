@@ -3,6 +3,7 @@
 use super::{Chunk, Finding};
 use crate::container::Control;
 use lockstep_format::bytes::u64_at;
+use lockstep_format::hold;
 use lockstep_format::process::{clock, stamp, thread};
 use lockstep_format::side::{control, from_word, point, segment};
 use std::ops::Range;
@@ -43,6 +44,17 @@ pub(crate) struct Side {
     pub last: Option<(u64, u64)>,
     /// MPI calls whose arguments were not stored.
     pub lost: u64,
+    /// What the thread holds, and how much more.
+    pub holds: Vec<HoldRow>,
+    pub more_holds: u64,
+}
+
+/// A row of the table of what a thread holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HoldRow {
+    pub address: u64,
+    pub behind: u64,
+    pub what: u64,
 }
 
 impl Side {
@@ -78,8 +90,24 @@ impl Side {
             clocks,
             last: (last.1 != 0).then_some(last),
             lost: long(thread::ARGUMENTS_LOST),
+            holds: holds(&long),
+            more_holds: long(thread::MORE_HOLDS),
         }
     }
+}
+
+/// What the thread holds.
+fn holds(long: &impl Fn(usize) -> u64) -> Vec<HoldRow> {
+    let row = |index| {
+        let at = hold::place(index);
+        HoldRow {
+            address: long(at + hold::row::ADDRESS),
+            behind: long(at + hold::row::BEHIND),
+            what: long(at + hold::row::WHAT),
+        }
+    };
+    let rows = (0..hold::ROWS).map(row);
+    rows.filter(|row| row.address != 0).collect()
 }
 
 /// The times that are not in the stream yet, in order.

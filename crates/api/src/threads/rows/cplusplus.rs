@@ -4,7 +4,7 @@
 
 use super::Row;
 use crate::threads::meaning::Does::*;
-use crate::threads::meaning::Lock::{Guarded, Mutex, ReadWrite};
+use crate::threads::meaning::Lock::{Guarded, Mutex, Read, ReadWrite};
 use crate::threads::meaning::{Event, Meeting};
 
 pub(super) const ROWS: &[Row] = rows! {
@@ -13,10 +13,12 @@ pub(super) const ROWS: &[Row] = rows! {
     "std::timed_mutex::_M_*lock" "std::recursive_timed_mutex::_M_*lock" => [Take(Mutex), Limited];
     "std::mutex::try_lock" "std::timed_mutex::try_lock" "std::recursive_*mutex::try_lock" => [Take(Mutex), None];
     "std::mutex::unlock" "std::timed_mutex::unlock" "std::recursive_*mutex::unlock" => [Give(Mutex)];
-    "std::shared_*mutex::lock*" "std::__shared_*mutex_*::lock*" => [Take(ReadWrite)];
-    "std::shared_*mutex::try_lock*_for" "std::__shared_*mutex_*::try_lock*_for" => [Take(ReadWrite), Limited];
-    "std::shared_*mutex::try_lock*_until" "std::__shared_*mutex_*::try_lock*_until" => [Take(ReadWrite), Limited];
-    "std::shared_*mutex::try_lock*" "std::__shared_*mutex_*::try_lock*" => [Take(ReadWrite), None];
+    "std::shared_*mutex::lock_shared" "std::__shared_*mutex_*::lock_shared" => [Take(Read)];
+    "std::shared_*mutex::try_lock_shared_*" "std::__shared_*mutex_*::try_lock_shared_*" => [Take(Read), Limited];
+    "std::shared_*mutex::try_lock_shared" "std::__shared_*mutex_*::try_lock_shared" => [Take(Read), None];
+    "std::shared_*mutex::lock" "std::__shared_*mutex_*::lock" => [Take(ReadWrite)];
+    "std::shared_*mutex::try_lock_*" "std::__shared_*mutex_*::try_lock_*" => [Take(ReadWrite), Limited];
+    "std::shared_*mutex::try_lock" "std::__shared_*mutex_*::try_lock" => [Take(ReadWrite), None];
     "std::shared_*mutex::unlock*" "std::__shared_*mutex_*::unlock*" => [Give(ReadWrite)];
     "std::lock_guard::lock_guard" "std::scoped_lock::scoped_lock" "std::lock" => [Take(Guarded)];
     "std::unique_lock::unique_lock" "std::unique_lock::lock" => [Take(Guarded)];
@@ -57,6 +59,8 @@ pub(super) const ROWS: &[Row] = rows! {
     "std::call_once" "std::__call_once" => [Once];
 
     "std::thread::_M_start_thread" => [Create];
+    // What a thread runs is an object, which it ends.
+    "std::thread::_State_impl::~_State_impl" => [AfterThread];
     "std::thread::join" "std::jthread::join" "std::jthread::~jthread" => [Join];
     "std::this_thread::yield" => [Yield];
     "std::this_thread::*sleep_for" "std::this_thread::*sleep_until" => [Sleep { brief: true }];

@@ -2,7 +2,7 @@
 
 use super::Row;
 use crate::threads::meaning::Does::*;
-use crate::threads::meaning::Lock::{Mutex, ReadWrite, Spin};
+use crate::threads::meaning::Lock::{Mutex, Read, ReadWrite, Spin};
 use crate::threads::meaning::{Event, Meeting};
 
 pub(super) const ROWS: &[Row] = rows! {
@@ -10,9 +10,12 @@ pub(super) const ROWS: &[Row] = rows! {
     "pthread_mutex_timedlock" "pthread_mutex_clocklock" => [Take(Mutex), Limited];
     "pthread_mutex_trylock" => [Take(Mutex), None];
     "pthread_mutex_unlock" => [Give(Mutex)];
-    "pthread_rwlock_rdlock" "pthread_rwlock_wrlock" => [Take(ReadWrite)];
-    "pthread_rwlock_timed*lock" "pthread_rwlock_clock*lock" => [Take(ReadWrite), Limited];
-    "pthread_rwlock_try*lock" => [Take(ReadWrite), None];
+    "pthread_rwlock_wrlock" => [Take(ReadWrite)];
+    "pthread_rwlock_timedwrlock" "pthread_rwlock_clockwrlock" => [Take(ReadWrite), Limited];
+    "pthread_rwlock_trywrlock" => [Take(ReadWrite), None];
+    "pthread_rwlock_rdlock" => [Take(Read)];
+    "pthread_rwlock_timedrdlock" "pthread_rwlock_clockrdlock" => [Take(Read), Limited];
+    "pthread_rwlock_tryrdlock" => [Take(Read), None];
     "pthread_rwlock_unlock" => [Give(ReadWrite)];
     "pthread_spin_lock" => [Take(Spin)];
     "pthread_spin_trylock" => [Take(Spin), None];

@@ -2,7 +2,7 @@
 
 use super::Row;
 use crate::threads::meaning::Does::*;
-use crate::threads::meaning::Event;
+use crate::threads::meaning::{Event, Inner};
 
 pub(super) const ROWS: &[Row] = rows! {
     "call_once" => [Once];
@@ -40,4 +40,13 @@ pub(super) const ROWS: &[Row] = rows! {
     "sendfile" "sendfile64" "splice" "vmsplice" "copy_file_range" => [Kernel];
     "fsync" "fdatasync" "msync" "flock" "lockf" "lockf64" "semop" "semtimedop" => [Kernel];
     "aio_suspend" "io_getevents" "io_uring_enter" => [Kernel];
+
+    "malloc" "calloc" "realloc" "reallocarray" "free" "cfree" => [Inner(Inner::Heap)];
+    "aligned_alloc" "memalign" "posix_memalign" "valloc" "pvalloc" => [Inner(Inner::Heap)];
+    "malloc_trim" "malloc_stats" "malloc_info" "mallinfo" "mallinfo2" => [Inner(Inner::Heap)];
+    "strdup" "strndup" "wcsdup" "asprintf" "vasprintf" "getline" "getdelim" => [Inner(Inner::Heap)];
+    "fopen" "fopen64" "fdopen" "fclose" "opendir" "closedir" => [Inner(Inner::Heap)];
+    "_Znw*" "_Zna*" "_Zdl*" "_Zda*" => [Inner(Inner::Heap)];
+    "localtime" "localtime_r" "mktime" "tzset" "strftime" "timelocal" => [Inner(Inner::Zone)];
+    "syslog" "vsyslog" "openlog" "closelog" "setlogmask" => [Inner(Inner::Log)];
 };

@@ -70,6 +70,7 @@ pub fn run(names: &[&str], traces: Vec<Vec<Event>>) -> Run {
                 rank: Some(rank),
                 is_mpi: true,
                 pid: 100 + rank,
+                forked_from: None,
                 host: "node".into(),
                 program: "odd_even".into(),
                 build: String::new(),
