@@ -1,6 +1,7 @@
 //! Findings: who differs, how, and in what order of suspicion.
 
 pub(crate) mod causal_order;
+mod clause;
 pub(crate) mod comparison;
 mod decision;
 pub(crate) mod disagreement;

@@ -160,6 +160,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn numbers_are_written_in_groups() {
+        let cases = [0, 999, 1000, 588_777, 1_234_567].map(grouped);
+        assert_eq!(cases, ["0", "999", "1,000", "588,777", "1,234,567"]);
+    }
+
+    #[test]
     fn what_is_told_of_the_library_has_no_templates() {
         let cases = [
             (

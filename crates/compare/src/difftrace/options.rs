@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 /// Everything that [`crate::loops()`], [`crate::lattice()`], [`crate::similarity()`] and [`crate::compare`]
 /// can be told. The defaults are the command line's.
+// Long: one field for each option of the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Which functions count.

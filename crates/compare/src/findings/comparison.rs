@@ -3,7 +3,7 @@
 use super::decision::decide;
 use super::first::findings;
 use super::notes;
-use super::passes::{describe, part, pass_arguments, shared_work, unmatched};
+use super::passes::{describe, pass_arguments, shared_work, unmatched};
 use super::remarks::remarks;
 use super::suspect::fact::fact;
 use super::suspect::order::rank;
@@ -21,6 +21,7 @@ use lockstep_trace::{Fact, Run, TraceName};
 use serde::Serialize;
 
 /// What came of comparing a run with normal ones.
+// Long: its fields are the keys of the JSON, which are a contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// Whether they differ, by the rule of the command line.
@@ -129,14 +130,7 @@ pub fn compare_in_order(
     let runs: Vec<&Run> = normals.iter().copied().chain([faulty]).collect();
     let mut trees = Trees::new(&runs, options)?;
     let builds = builds::leave_out(&mut trees, options);
-    let missing = trees.runs[0].without(trees.last());
-    let extra = trees.last().without(&trees.runs[0]);
-    let [traces, of_faulty] = [&trees.runs[0], trees.last()].map(|it| it.traces.len());
-    if traces == missing.len() {
-        return Err(Error::Nothing(format!(
-            "expected traces of the same names in both runs, found {traces} in the normal run and {of_faulty} in the faulty one, with none in common",
-        )));
-    }
+    let (missing, extra) = without_partner(&trees)?;
     let (mut findings, commons) = findings(&mut trees, options);
     findings.extend(unmatched(&trees, &missing, &extra));
     let mismatch = pass_arguments(&mut findings, &trees);
@@ -147,7 +141,6 @@ pub fn compare_in_order(
     if given.is_empty() {
         return Err(given.lens.keeps_nothing());
     }
-    part(&mut findings, &trees, &given, commons.is_empty(), options);
     let some_alone = findings.iter().any(|finding| !finding.shared);
     findings.retain(|finding| !(finding.shared && some_alone));
     let left_out: Vec<String> = commons.iter().map(|it| it.left_out.clone()).collect();
@@ -158,14 +151,14 @@ pub fn compare_in_order(
     if let Some(normality) = &normality {
         weigh(&mut findings, normality, &trees, options.level);
     }
-    describe(&mut findings, &trees, options);
+    describe(&mut findings, &trees, &given, !commons.is_empty(), options);
     let decision = decide(&mut findings, &trees, normality.as_ref(), mismatch, options)?;
     let suspects = rank(&mut findings, &ranking, order, faulty);
     let case = Case {
         faulty,
         differs: decision.differs,
         findings: &findings,
-        compared: traces - missing.len(),
+        compared: trees.runs[0].traces.len() - missing.len(),
     };
     let mut notes = notes::notes(normal, faulty, &missing, &extra, builds.as_ref());
     notes.extend(remarks(
@@ -207,6 +200,19 @@ pub fn compare_in_order(
         extra,
         view,
     })
+}
+
+/// Traces of the first normal run without a partner in the faulty one, and the other way round.
+fn without_partner(trees: &Trees) -> Result<(Vec<TraceName>, Vec<TraceName>), Error> {
+    let (normal, faulty) = (&trees.runs[0], trees.last());
+    let (missing, extra) = (normal.without(faulty), faulty.without(normal));
+    let [of_normal, of_faulty] = [normal, faulty].map(|it| it.traces.len());
+    match missing.len() == of_normal {
+        true => Err(Error::Nothing(format!(
+            "expected traces of the same names in both runs, found {of_normal} in the normal run and {of_faulty} in the faulty one, with none in common",
+        ))),
+        false => Ok((missing, extra)),
+    }
 }
 
 fn view(trees: &Trees, pair: &Pair, options: &Options) -> Result<View, Error> {

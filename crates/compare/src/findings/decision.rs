@@ -39,7 +39,7 @@ pub(super) fn decide(
     answer(findings, faulty);
     // Who waits for a thread's end tells no more than that it did not come, and who started the process no more than how it ended.
     let mut told = findings.iter().filter(|it| !it.is_usual());
-    let asks = p.is_some() && (!differs || told.all(|it| it.joins() || it.answers));
+    let asks = p.is_some() && (!differs || told.all(|it| it.joins() || it.blame.answers));
     let normals: Vec<&Run> = trees.normals().iter().map(|it| it.run).collect();
     let mut by_steps = false;
     if asks && findings.iter().any(steady::is_step) {

@@ -117,41 +117,66 @@ impl Stuck {
 pub(crate) struct Finding {
     pub(crate) trace: TraceName,
     pub(crate) reason: Reason,
-    pub(crate) divergence: Option<Divergence>,
-    /// The normal run whose trace explains most of it.
-    pub(crate) nearest: usize,
+    /// Where it leaves the normal runs.
+    pub(crate) parted: Option<Parted>,
     /// Whether all traces of its kind diverge so, and it in no other way.
     pub(crate) shared: bool,
+    /// An argument that is wrong.
+    pub(crate) wrong: Option<Wrong>,
+    /// Beside several normal runs: how unusual it is.
+    pub(crate) standing: Option<Standing>,
+    pub(crate) beside: Beside,
+    /// Instead of a divergence: what the trace does, in words.
+    pub(crate) told: Option<String>,
+    pub(crate) blame: Blame,
+    pub(crate) causal: Causal,
+}
+
+/// Where a trace leaves the normal runs.
+pub(crate) struct Parted {
+    pub(crate) divergence: Divergence,
     /// The same divergence under the MPI filter, if that shows it: its calls and loops are those that
     /// people know.
     pub(crate) by_mpi: Option<Divergence>,
-    /// The innermost call that is open at the end of the trace.
-    pub(crate) stuck: Option<Stuck>,
+    /// The normal run whose trace explains most of it.
+    pub(crate) nearest: usize,
     /// How far the normal trace was when they parted, 0..1.
     pub(crate) progress: f64,
+    /// The innermost call that is open at the end of the trace.
+    pub(crate) stuck: Option<Stuck>,
+}
+
+/// What else is to be told of a trace.
+#[derive(Default)]
+pub(crate) struct Beside {
     /// The filter of the short diffNLR, and itself.
     pub(crate) parting: Option<(String, Parting)>,
-    /// An argument that is wrong, in words, and its event.
-    pub(crate) wrong: Option<Wrong>,
-    /// The logical time of the place where it differs, and whether it can have heard of the first suspect's.
-    pub(crate) time: Option<u64>,
-    pub(crate) heard: bool,
     /// The iterations of its outermost loop, beside those of the normal runs.
     pub(crate) phases: Option<Phases>,
-    /// How its process ended, if it did so by itself and not well: `ended (exit 1)`.
-    pub(crate) ended: Option<String>,
-    /// Whether the other traces wait for it, by the analysis of who waits for whom.
-    pub(crate) is_culprit: bool,
-    /// Whether its process crashed in it, as none does in normal runs.
-    pub(crate) has_crashed: bool,
-    /// Whether it differs after it started a process of another program that differs, too: it answers to how that went.
-    pub(crate) answers: bool,
     /// Functions that it calls more often than in the normal runs, or less, if somebody looked; what says most first.
     pub(crate) changes: Vec<Change>,
-    /// Instead of a divergence: what the trace does, in words.
-    pub(crate) told: Option<String>,
-    /// Beside several normal runs: how unusual it is.
-    pub(crate) standing: Option<Standing>,
+    /// How its process ended, if it did so by itself and not well: `ended (exit 1)`.
+    pub(crate) ended: Option<String>,
+}
+
+/// Whether others differ because of a trace, or it because of others.
+#[derive(Default, PartialEq, Eq)]
+pub(crate) struct Blame {
+    /// Whether it differs after it started a process of another program that differs, too: it answers to how that went.
+    pub(crate) answers: bool,
+    /// Whether its process crashed in it, as none does in normal runs.
+    pub(crate) has_crashed: bool,
+    /// Whether the other traces wait for it, by the analysis of who waits for whom.
+    pub(crate) is_culprit: bool,
+}
+
+/// The place where a trace differs, in the causal order.
+#[derive(Default)]
+pub(crate) struct Causal {
+    /// Its logical time.
+    pub(crate) time: Option<u64>,
+    /// Whether it can have heard of the first suspect's.
+    pub(crate) heard: bool,
 }
 
 /// A trace beside several normal runs.
@@ -179,10 +204,14 @@ impl Finding {
         let of = |run: usize, event: &mut u64| {
             *event = trees.runs[run].of_trace(self.trace, *event);
         };
-        let told = [&mut self.divergence, &mut self.by_mpi];
-        for divergence in told.into_iter().flatten() {
-            of(last, &mut divergence.event);
-            of(self.nearest, &mut divergence.normal_event);
+        if let Some(parted) = &mut self.parted {
+            for divergence in [&mut parted.divergence]
+                .into_iter()
+                .chain(&mut parted.by_mpi)
+            {
+                of(last, &mut divergence.event);
+                of(parted.nearest, &mut divergence.normal_event);
+            }
         }
         if let Some(wrong) = &mut self.wrong {
             of(last, &mut wrong.event);
@@ -195,7 +224,7 @@ impl Finding {
             .wrong
             .as_ref()
             .filter(|_| self.reason == Reason::Arguments);
-        let divergence = self.divergence.as_ref().map(|it| it.event);
+        let divergence = self.divergence().map(|it| it.event);
         wrong.map(|it| it.event).or(divergence)
     }
 
@@ -204,58 +233,60 @@ impl Finding {
     /// loop first. What lies outside of loops comes before all of them or after, by how far the
     /// normal trace was.
     pub(crate) fn coordinate(&self) -> Vec<u64> {
-        if let Some(time) = self.time
+        if let Some(time) = self.causal.time
             && self.reason != Reason::EndsEarly
         {
             return vec![time];
         }
-        match (self.loops().is_empty(), self.progress < 0.5) {
-            (false, _) => self
-                .loops()
-                .iter()
-                .map(|(_, iteration)| *iteration)
-                .collect(),
-            (true, true) => vec![0],
-            (true, false) => vec![u64::MAX],
+        let progress = self.parted.as_ref().map_or(0.0, |it| it.progress);
+        match self.loops() {
+            [] if progress < 0.5 => vec![0],
+            [] => vec![u64::MAX],
+            loops => loops.iter().map(|(_, iteration)| *iteration).collect(),
         }
     }
 
     /// The loops around the divergence, outermost first, and the iteration, from 1.
     pub(crate) fn loops(&self) -> &[(String, u64)] {
-        let divergence = self.by_mpi.as_ref().or(self.divergence.as_ref());
+        let divergence = self.by_mpi().or(self.divergence());
         divergence.map_or(&[], |divergence| &divergence.loops)
     }
 
     /// What these loops call, if somebody looked.
     pub(crate) fn around(&self) -> &[String] {
-        let divergence = self.by_mpi.as_ref().or(self.divergence.as_ref());
-        divergence.map_or(&[], |divergence| &divergence.around)
+        let divergence = self.by_mpi().or(self.divergence());
+        divergence.map_or(&[], Divergence::around)
     }
 
     /// A trace that differs, of which no more is known.
-    pub(crate) fn new(trace: TraceName, reason: Reason, divergence: Option<Divergence>) -> Self {
+    pub(crate) fn new(trace: TraceName, reason: Reason) -> Self {
         Self {
             trace,
             reason,
-            divergence,
-            nearest: 0,
-            by_mpi: None,
-            stuck: None,
+            parted: None,
             shared: false,
-            progress: 0.0,
-            parting: None,
-            changes: Vec::new(),
-            told: None,
-            time: None,
-            heard: false,
-            phases: None,
-            ended: None,
-            is_culprit: false,
-            has_crashed: false,
-            answers: false,
             wrong: None,
             standing: None,
+            beside: Beside::default(),
+            told: None,
+            blame: Blame::default(),
+            causal: Causal::default(),
         }
+    }
+
+    /// Where it leaves the normal runs.
+    pub(crate) fn divergence(&self) -> Option<&Divergence> {
+        Some(&self.parted.as_ref()?.divergence)
+    }
+
+    /// The same under the MPI filter.
+    pub(crate) fn by_mpi(&self) -> Option<&Divergence> {
+        self.parted.as_ref()?.by_mpi.as_ref()
+    }
+
+    /// The innermost call that is open at its end.
+    pub(crate) fn stuck(&self) -> Option<&Stuck> {
+        self.parted.as_ref()?.stuck.as_ref()
     }
 
     /// Whether it comes after the traces that the others wait for: those come before all that end early, too, and before
@@ -266,18 +297,18 @@ impl Finding {
             Reason::OtherCall | Reason::Unmatched => !by_score,
             _ => false,
         };
-        !before && !self.is_culprit
+        !before && !self.blame.is_culprit
     }
 
     /// Whether it only waits for another thread's end, which then never came.
     pub(crate) fn joins(&self) -> bool {
-        let stuck = self.stuck.as_ref();
+        let stuck = self.stuck();
         self.reason == Reason::EndsEarly && stuck.is_some_and(|it| it.meaning.does == Does::Join)
     }
 
     /// Whether its last call is one that waits for others.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.stuck.as_ref().is_some_and(Stuck::waits)
+        self.stuck().is_some_and(Stuck::waits)
     }
 
     /// Whether it only waits for others, who then never came.
@@ -305,7 +336,7 @@ impl Finding {
     pub(crate) fn oddity(&self) -> Option<&Evidence> {
         let standing = self.standing.as_ref()?;
         let without =
-            (self.divergence.is_none() && self.told.is_none()) || self.reason == Reason::Timing;
+            (self.divergence().is_none() && self.told.is_none()) || self.reason == Reason::Timing;
         // Timing is no part of where it first differs.
         let is_found = standing.is_out_of_order && self.reason == Reason::OtherCall;
         (without || !(standing.is_steady || is_found))
@@ -316,7 +347,7 @@ impl Finding {
     /// Takes in a wrong argument; what comes before it stays the reason, and that it is the argument of another call: what a trace
     /// made instead of the call that the others made says less than where it left the way.
     pub(crate) fn pass(&mut self, wrong: Wrong) {
-        let before = self.divergence.as_ref().is_some_and(|divergence| {
+        let before = self.divergence().is_some_and(|divergence| {
             self.reason == Reason::OtherCall && divergence.event <= wrong.event
         });
         // What all traces do otherwise says nothing of this one.
@@ -328,27 +359,25 @@ impl Finding {
     }
 
     pub(crate) fn weight(&self) -> f64 {
-        let weight = match self.is_culprit {
+        let weight = match self.blame.is_culprit {
             true => self.reason.weight().max(0.9),
             false => self.reason.weight(),
         };
         if self.shared { weight / 4.0 } else { weight }
     }
 
-    /// Adds the short diffNLR under a pair's filter.
-    pub(crate) fn part(&mut self, pair: &Pair, trees: &Trees) {
+    /// The short diffNLR under a pair's filter.
+    pub(crate) fn parting(&self, pair: &Pair, trees: &Trees) -> Option<(String, Parting)> {
         let object = ObjectName::from(self.trace);
-        let Some(place) = pair.names.iter().position(|name| *name == object) else {
-            return;
-        };
+        let place = pair.names.iter().position(|name| *name == object)?;
         let (normal, faulty) = (pair.normal[place], pair.faulty[place]);
-        self.parting = parting::parting(normal.sequence, faulty.sequence, &pair.folding, trees)
-            .map(|parting| (pair.lens.filter.to_string(), parting));
+        let parting = parting::parting(normal.sequence, faulty.sequence, &pair.folding, trees)?;
+        Some((pair.lens.filter.to_string(), parting))
     }
 
     /// The loop in which the traces parted, if the short diffNLR shows the same one.
     pub(crate) fn iterations(&self) -> Option<&Iterations> {
-        let (_, parting) = self.parting.as_ref()?;
+        let (_, parting) = self.beside.parting.as_ref()?;
         let iterations = parting.iterations.as_ref()?;
         let [(_, at)] = self.loops() else {
             return None;

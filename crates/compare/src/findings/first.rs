@@ -6,7 +6,7 @@
 //! while all traces diverge in the same way, the call that makes the difference is left out of all trees
 //! and the next divergence is looked for.
 
-use super::finding::{Finding, Reason, Stuck};
+use super::finding::{Finding, Parted, Reason, Stuck};
 use crate::difftrace::sweep;
 use crate::difftrace::trees::Trees;
 use crate::structure::explained::{Explained, Found};
@@ -171,15 +171,20 @@ fn finding(
     let open = last.run.trace(name).filter(|_| !ends);
     let open = open.and_then(|thread| thread.open.last());
     let events = trees.forest.node(found.normal.root).events.max(1);
-    Some(Finding {
-        shared: is_shared,
+    let reason = Reason::of(divergence.kind);
+    let parted = Parted {
         by_mpi: by_mpi
             .filter(|it| is_within(trees, place, it.event, divergence.event))
             .cloned(),
         stuck: open.map(|frame| Stuck::of(last.run, frame)),
         progress: divergence.normal_event as f64 / events as f64,
         nearest: found.run,
-        ..Finding::new(name, Reason::of(divergence.kind), Some(divergence))
+        divergence,
+    };
+    Some(Finding {
+        shared: is_shared,
+        parted: Some(parted),
+        ..Finding::new(name, reason)
     })
 }
 

@@ -1,7 +1,7 @@
 //! What is added to traces that differ, one kind of knowledge after another.
 
 use super::disagreement;
-use super::finding::{Finding, Reason};
+use super::finding::{Beside, Finding, Reason};
 use super::unended;
 use crate::Options;
 use crate::difftrace::sweep::{self, Pair};
@@ -10,9 +10,9 @@ use crate::naming::told;
 use crate::structure::phases::{Phases, phases};
 use crate::structure::teams::{Teams, processes_share};
 use crate::structure::timing::Timing;
-use crate::structure::totals;
+use crate::structure::totals::{self, Change};
 use lockstep_calltree::NodeId;
-use lockstep_trace::{End, EndKind, Run, ThreadName, TraceName};
+use lockstep_trace::{EndKind, Run, ThreadName, TraceName};
 use rustc_hash::FxHashMap;
 
 /// Traces that go as normal ones go but for the share that they have in the work of a team, or in handing it over: how large it is,
@@ -27,7 +27,7 @@ pub(super) fn shared_work(findings: &[Finding], trees: &Trees) -> Vec<TraceName>
     let teams = Teams::of(trees, &all);
     let processes_share = processes_share(trees, &all, &timing);
     let has_share = |finding: &&Finding| {
-        let is_timed = match &finding.divergence {
+        let is_timed = match finding.divergence() {
             // How often it goes round elsewhere is its own.
             Some(it) if finding.reason == Reason::Counts => it
                 .caller()
@@ -67,7 +67,7 @@ pub(super) fn pass_arguments(findings: &mut Vec<Finding>, trees: &Trees) -> bool
             .iter()
             .position(|finding| finding.trace == wrong.trace);
         let place = place.unwrap_or_else(|| {
-            findings.push(Finding::new(wrong.trace, Reason::Arguments, None));
+            findings.push(Finding::new(wrong.trace, Reason::Arguments));
             findings.len() - 1
         });
         findings[place].pass(wrong);
@@ -75,112 +75,113 @@ pub(super) fn pass_arguments(findings: &mut Vec<Finding>, trees: &Trees) -> bool
     mismatch
 }
 
-/// Adds the short diffNLR, under the MPI filter where that shows the divergence.
-pub(super) fn part(
+/// Adds what else is to be told of traces that differ, and gives their events the numbers of whole traces. `given` is what the given
+/// filter leaves, which shows what all traces share before it shows what one does, if there is such (`is_shared`).
+pub(super) fn describe(
     findings: &mut [Finding],
     trees: &Trees,
     given: &Pair,
-    is_alone: bool,
+    is_shared: bool,
     options: &Options,
 ) {
-    let by_mpi = findings.iter().any(|finding| finding.by_mpi.is_some());
+    let by_mpi = findings.iter().any(|finding| finding.by_mpi().is_some());
     let last = trees.runs.len() - 1;
     let mpi = by_mpi.then(|| Pair::new(trees, 0, last, sweep::mpi(options)));
+    let parting = |finding: &Finding| match mpi.as_ref().filter(|_| finding.by_mpi().is_some()) {
+        _ if finding.reason == Reason::Unusual => None,
+        Some(mpi) => finding.parting(mpi, trees),
+        None if !is_shared || finding.shared => finding.parting(given, trees),
+        None => None,
+    };
+    let mut looked = Looked::default();
     for finding in findings {
-        match mpi.as_ref().filter(|_| finding.by_mpi.is_some()) {
-            Some(mpi) => finding.part(mpi, trees),
-            // The given filter shows what all traces share before it shows what this one does.
-            None if is_alone || finding.shared => finding.part(given, trees),
-            None => {}
-        }
-    }
-}
-
-/// Adds what else is to be told of traces that differ, and gives their events the numbers of whole traces.
-pub(super) fn describe(findings: &mut [Finding], trees: &Trees, options: &Options) {
-    add_phases(findings, trees);
-    add_changes(findings, trees);
-    for finding in findings.iter_mut() {
+        finding.beside = Beside {
+            parting: parting(finding),
+            phases: looked.phases(finding, trees),
+            changes: looked.changes(finding, trees),
+            ended: match options.part.to {
+                None => ended(finding, trees.last().run),
+                Some(_) => None,
+            },
+        };
         finding.place(trees);
-    }
-    if options.part.to.is_none() {
-        add_ends(findings, trees.last().run);
     }
 }
 
 /// How many different traces are divided into phases: each direct call of a frame is looked at.
 const WITH_PHASES: usize = 64;
 
-/// Adds the iterations of the outermost loop to traces that differ in structure.
-fn add_phases(findings: &mut [Finding], trees: &Trees) {
-    let mut known: FxHashMap<(Vec<NodeId>, NodeId), Option<Phases>> = FxHashMap::default();
-    for finding in findings {
-        let structural = !finding.reason.is_alike() && finding.reason != Reason::Unmatched;
-        let faulty = trees.last().root(finding.trace);
-        let Some(faulty) = faulty.filter(|_| structural) else {
-            continue;
-        };
-        let normals = trees.normals().iter();
-        let before: Vec<NodeId> = normals.filter_map(|it| it.root(finding.trace)).collect();
-        let key = (before, faulty);
-        if !known.contains_key(&key) && known.len() == WITH_PHASES {
-            continue;
-        }
-        let found = known
-            .entry(key)
-            .or_insert_with_key(|(before, faulty)| phases(trees, before, *faulty, finding.event()));
-        finding.phases.clone_from(found);
-    }
-}
-
 /// So many traces are looked at for what they call more often, or less.
 const WITH_CHANGES: usize = 8;
 
-/// Adds what they call more often, or less, to traces that are unlike normal ones in no other way, or are unusual as a whole.
-fn add_changes(findings: &mut [Finding], trees: &Trees) {
-    let is_asked = |it: &&mut Finding| it.reason.is_alike() || it.standing.is_some();
-    for finding in findings.iter_mut().filter(is_asked).take(WITH_CHANGES) {
-        finding.changes = totals::changes(trees, finding.trace);
+/// What was looked at in the trees of traces.
+#[derive(Default)]
+struct Looked {
+    phases: FxHashMap<(Vec<NodeId>, NodeId), Option<Phases>>,
+    changes: usize,
+}
+
+impl Looked {
+    /// The iterations of the outermost loop of a trace that differs in structure.
+    fn phases(&mut self, finding: &Finding, trees: &Trees) -> Option<Phases> {
+        if finding.reason.is_alike() || finding.reason == Reason::Unmatched {
+            return None;
+        }
+        let normals = trees.normals().iter();
+        let before: Vec<NodeId> = normals.filter_map(|it| it.root(finding.trace)).collect();
+        let key = (before, trees.last().root(finding.trace)?);
+        if !self.phases.contains_key(&key) && self.phases.len() == WITH_PHASES {
+            return None;
+        }
+        let found = self.phases.entry(key);
+        found
+            .or_insert_with_key(|(before, faulty)| phases(trees, before, *faulty, finding.event()))
+            .clone()
+    }
+
+    /// What a trace calls more often, or less, that is unlike normal ones in no other way, or is unusual as a whole.
+    fn changes(&mut self, finding: &Finding, trees: &Trees) -> Vec<Change> {
+        let is_asked = finding.reason.is_alike() || finding.standing.is_some();
+        if !is_asked || self.changes == WITH_CHANGES {
+            return Vec::new();
+        }
+        self.changes += 1;
+        let mut changes = totals::changes(trees, finding.trace);
         // What it had not come to yet it does not call.
-        let is_over = finding.stuck.is_none();
-        finding.changes.retain(|it| is_over || !it.is_gone());
-        finding.changes.truncate(WITH_CHANGES);
+        let is_over = finding.stuck().is_none();
+        changes.retain(|it| is_over || !it.is_gone());
+        changes.truncate(WITH_CHANGES);
+        changes
     }
 }
 
-/// Adds how processes ended that did so by themselves, and not well. What many share comes from their launcher, and so does that one
-/// ended in a call that waits when its launcher was killed.
-fn add_ends(findings: &mut [Finding], faulty: &Run) {
-    let lost = faulty.lost_its_launcher();
-    let alone = |end: &End| {
-        let alike = faulty.processes.iter().filter(|it| it.end == *end).count();
-        faulty.processes.len() == 1 || 2 * alike <= faulty.processes.len()
-    };
-    for finding in findings {
-        let mut processes = faulty.processes.iter();
-        let process = processes.find(|it| it.name == finding.trace.process);
-        let ended = process.map(|it| it.end);
-        let is_left = |end: &End| {
-            let tells = faulty.is_mpi && end.tells_of_a_lost_launcher();
-            let lost = tells || (lost && end.kind == EndKind::Exited);
-            lost && finding.is_waiting()
-        };
-        let ended = ended.filter(|end| alone(end) && !is_left(end));
-        finding.ended = ended.and_then(|end| match (end.kind, end.code?) {
-            (EndKind::Exited, code) if code != 0 => Some(format!("ended (exit {code})")),
-            (_, signal) if unended::is_crash(&end) => {
-                // Its call and its return were recorded together.
-                let thread = process?.threads.iter().find(|it| it.name == finding.trace);
-                let leaf = thread.and_then(|it| it.open_leaf);
-                let leaf = leaf.map(|id| told(&faulty.function(id).name));
-                let last = leaf.map(|name| format!(", perhaps in its last call of {name}"));
-                Some(format!(
-                    "ended (signal {signal}{})",
-                    last.unwrap_or_default()
-                ))
-            }
-            _ => None,
-        });
+/// How the process of a trace ended, if it did so by itself, and not well. What many share comes from their launcher, and so does that
+/// one ended in a call that waits when its launcher was killed.
+fn ended(finding: &Finding, faulty: &Run) -> Option<String> {
+    let mut processes = faulty.processes.iter();
+    let process = processes.find(|it| it.name == finding.trace.process)?;
+    let end = process.end;
+    let alike = faulty.processes.iter().filter(|it| it.end == end).count();
+    let is_alone = faulty.processes.len() == 1 || 2 * alike <= faulty.processes.len();
+    let is_lost = (faulty.is_mpi && end.tells_of_a_lost_launcher())
+        || (end.kind == EndKind::Exited && faulty.lost_its_launcher());
+    if !is_alone || (is_lost && finding.is_waiting()) {
+        return None;
+    }
+    match (end.kind, end.code?) {
+        (EndKind::Exited, code) if code != 0 => Some(format!("ended (exit {code})")),
+        (_, signal) if unended::is_crash(&end) => {
+            // Its call and its return were recorded together.
+            let thread = process.threads.iter().find(|it| it.name == finding.trace);
+            let leaf = thread.and_then(|it| it.open_leaf);
+            let leaf = leaf.map(|id| told(&faulty.function(id).name).into_owned());
+            let last = leaf.map(|name| format!(", perhaps in its last call of {name}"));
+            Some(format!(
+                "ended (signal {signal}{})",
+                last.unwrap_or_default()
+            ))
+        }
+        _ => None,
     }
 }
 
@@ -200,7 +201,7 @@ pub(super) fn unmatched(trees: &Trees, missing: &[TraceName], extra: &[TraceName
         .chain(extra)
         .map(|(trace, what)| Finding {
             told: Some(what.to_owned()),
-            ..Finding::new(trace, Reason::Unmatched, None)
+            ..Finding::new(trace, Reason::Unmatched)
         })
         .collect()
 }

@@ -69,7 +69,9 @@ fn own(trees: &Trees) -> Option<String> {
 /// Whether several traces do something else, and timing has a part in others: what one of them does may be chance, too.
 fn wavers(findings: &[Finding]) -> bool {
     let count = |reason: Reason| findings.iter().filter(|it| it.reason == reason).count();
-    let is_sure = findings.iter().any(|it| it.is_culprit || it.has_crashed);
+    let is_sure = findings
+        .iter()
+        .any(|it| it.blame.is_culprit || it.blame.has_crashed);
     count(Reason::OtherCall) > 1 && count(Reason::Timing) > 0 && !is_sure
 }
 

@@ -43,7 +43,7 @@ impl Steady {
 
     /// Whether the trace takes a step that is no chance. To wait once more, or for a lock once more, always may be one.
     pub(crate) fn tells(mut self, finding: &Finding, timing: &Timing) -> bool {
-        let callee = finding.divergence.as_ref().and_then(Divergence::callee);
+        let callee = finding.divergence().and_then(Divergence::callee);
         let waits = callee.is_some_and(|it| timing.is_timed(it) || timing.waits.contains(&it));
         is_step(finding) && !waits && *self.of(finding.trace)
     }

@@ -14,6 +14,7 @@ pub(crate) mod fact;
 pub(crate) mod order;
 
 /// A trace that differs.
+// Long: its fields are the keys of the JSON, which are a contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suspect {
     /// The trace.
@@ -67,7 +68,7 @@ const WITH_EVIDENCE: usize = 8;
 pub(crate) fn weigh(findings: &mut Vec<Finding>, normality: &Normality, trees: &Trees, level: f64) {
     for trace in normality.beyond(level) {
         if findings.iter().all(|finding| finding.trace != trace) {
-            findings.push(Finding::new(trace, Reason::Unusual, None));
+            findings.push(Finding::new(trace, Reason::Unusual));
         }
     }
     findings.sort_by(|a, b| {

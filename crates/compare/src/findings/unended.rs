@@ -41,7 +41,7 @@ pub(crate) fn suspect(
 ) {
     for (process, end) in unended {
         let held = |it: &Finding| {
-            let stuck = it.stuck.as_ref().filter(|_| it.trace.process == *process)?;
+            let stuck = it.stuck().filter(|_| it.trace.process == *process)?;
             (it.reason != Reason::Unmatched).then(|| place(stuck.meaning, *end))
         };
         let Some(first) = findings.iter().filter_map(held).min() else {
@@ -50,14 +50,11 @@ pub(crate) fn suspect(
         for finding in findings.iter_mut().filter(|it| held(it) == Some(first)) {
             // Who rethrows hands on what another one threw.
             let rethrows = |it: &Stuck| it.function.contains("rethrow");
-            let is_own = !finding.stuck.as_ref().is_some_and(rethrows);
-            finding.is_culprit |= is_crash(end) && is_own;
-            finding.has_crashed = is_crash(end) && is_own;
+            let is_own = !finding.stuck().is_some_and(rethrows);
+            finding.blame.is_culprit |= is_crash(end) && is_own;
+            finding.blame.has_crashed = is_crash(end) && is_own;
             // Where it is told how it came to its end already, that says more.
-            let is_open = finding
-                .divergence
-                .as_ref()
-                .is_some_and(|it| it.faulty_is_open);
+            let is_open = finding.divergence().is_some_and(|it| it.faulty_is_open);
             let is_told = finding.reason == Reason::EndsEarly || is_open;
             if is_told && !finding.is_usual() {
                 continue;
@@ -87,7 +84,7 @@ fn place(call: Meaning, end: End) -> u8 {
 
 /// `is in pthread_mutex_lock, within Pool::work() at pool.cpp:16, when its process is killed, where those of normal runs end`.
 fn told(finding: &Finding, end: End, faulty: &Run) -> String {
-    let stuck = (finding.stuck.as_ref()).map_or_else(String::new, |it| it.function.clone());
+    let stuck = (finding.stuck()).map_or_else(String::new, |it| it.function.clone());
     let plain = told_name(&stuck);
     let thread = faulty.trace(finding.trace);
     let open = thread.map_or(&[][..], |it| it.open.as_slice());

@@ -281,7 +281,7 @@ impl Normality {
 
 /// For each name its stratum: main threads are judged beside main threads, the others beside the others. They do other
 /// work, and what differs from run to run in the ones (who comes first in a collective, say) is no excuse for the others.
-fn strata(features: &Features) -> Vec<usize> {
+pub(super) fn strata(features: &Features) -> Vec<usize> {
     let is_main = |name: &ObjectName| name.trace.thread == ThreadName::Main(0);
     let first = features.names.first().is_some_and(is_main);
     let of = |name| usize::from(is_main(name) != first);

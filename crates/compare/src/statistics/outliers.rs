@@ -4,15 +4,15 @@
 //! it does among the others, family by family of attributes. What is rare need not be wrong: a master
 //! among workers and the ranks at a boundary are outliers of every healthy run.
 
-use super::normality::evidence;
-
-use super::normality::evidence::Evidence;
+use super::normality::evidence::{self, Evidence};
 use super::normality::features::Features;
+use super::normality::strata;
 use super::normality::surprisal::{among, oddities_among};
+use crate::difftrace::sequence::Lens;
 use crate::difftrace::trees::Trees;
 use crate::object::{serialize_process, serialize_trace};
 use crate::{Error, Options};
-use lockstep_trace::{ProcessName, Run, ThreadName, TraceName};
+use lockstep_trace::{ProcessName, Run, TraceName};
 use serde::Serialize;
 
 /// The traces of a run by how unlike the others they are.
@@ -68,14 +68,9 @@ pub fn outliers(run: &Run, options: &Options, threshold: f64) -> Result<Outliers
         .iter()
         .all(|family| family.sets.iter().all(Vec::is_empty))
     {
-        return Err(crate::difftrace::sequence::Lens::of(options).keeps_nothing());
+        return Err(Lens::of(options).keeps_nothing());
     }
-    let is_first = |name: &crate::ObjectName| name.trace.thread == ThreadName::Main(0);
-    let roles: Vec<usize> = features
-        .names
-        .iter()
-        .map(|it| usize::from(!is_first(it)))
-        .collect();
+    let roles = strata(&features);
     let classes: Vec<usize> = features.classes.iter().filter_map(|runs| runs[0]).collect();
     let sets = |family: usize| -> Vec<&[u32]> {
         let family = &features.families[family];
@@ -118,24 +113,9 @@ pub fn outliers(run: &Run, options: &Options, threshold: f64) -> Result<Outliers
             }
         })
         .collect();
-    let verdict = match suspects.first() {
-        None => format!("none of {count} traces stands out from the others"),
-        Some(first) => {
-            let why = first
-                .reasons
-                .first()
-                .map_or("is unlike the others", String::as_str);
-            let rest = match suspects.len() - 1 {
-                0 => String::new(),
-                1 => "; 1 other stands out".to_owned(),
-                many => format!("; {many} others stand out"),
-            };
-            format!("trace {} {why}{rest}", first.trace)
-        }
-    };
     Ok(Outliers {
         differs: !suspects.is_empty(),
-        verdict,
+        verdict: verdict(&suspects, count),
         threshold,
         suspects,
         scores: order
@@ -143,4 +123,18 @@ pub fn outliers(run: &Run, options: &Options, threshold: f64) -> Result<Outliers
             .map(|object| (features.names[*object].to_string(), score(*object)))
             .collect(),
     })
+}
+
+fn verdict(suspects: &[Outlier], count: usize) -> String {
+    let Some(first) = suspects.first() else {
+        return format!("none of {count} traces stands out from the others");
+    };
+    let why = first.reasons.first();
+    let why = why.map_or("is unlike the others", String::as_str);
+    let rest = match suspects.len() - 1 {
+        0 => String::new(),
+        1 => "; 1 other stands out".to_owned(),
+        many => format!("; {many} others stand out"),
+    };
+    format!("trace {} {why}{rest}", first.trace)
 }

@@ -76,20 +76,20 @@ pub struct Divergence {
     /// Lines of the source where the faulty call is made, as far as known: one, or candidates.
     #[serde(serialize_with = "serialize_lines")]
     pub source: Vec<SourceLine>,
-    /// Where the normal run makes the call that is not made any more, where `source` tells nothing.
     #[serde(skip)]
-    pub(crate) missed: Option<SourceLine>,
-    /// The same loops by what they call, as a sentence has them: `[MPI_Recv MPI_Send]`. Empty where nobody looked.
-    #[serde(skip)]
-    pub(crate) around: Vec<String>,
-    #[serde(skip)]
+    trees: InTrees,
+}
+
+/// A divergence in the call trees that were compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct InTrees {
+    /// Where the normal run makes the call that is not made any more, where the source of the divergence tells nothing.
+    missed: Option<SourceLine>,
+    /// The loops around it by what they call, as a sentence has them: `[MPI_Recv MPI_Send]`. Empty where nobody looked.
+    around: Vec<String>,
     bodies: Vec<BodyId>,
-    #[serde(skip)]
     caller: Option<FunctionKey>,
-    #[serde(skip)]
     callee: Option<FunctionKey>,
-    #[serde(skip)]
-    depth: usize,
 }
 
 fn serialize_lines<S: Serializer>(lines: &[SourceLine], serializer: S) -> Result<S::Ok, S::Error> {
@@ -262,15 +262,16 @@ fn describe(forest: &Forest, trace: TraceName, mismatch: &Mismatch, names: &Name
             .map(|(body, iteration)| (names.label(*body), *iteration))
             .collect(),
         source: Vec::new(),
-        missed: None,
-        around: Vec::new(),
-        bodies: mismatch.loops.iter().map(|(body, _)| *body).collect(),
-        caller: mismatch.stack.last().copied(),
-        callee: match mismatch.faulty {
-            Next::Call { function, .. } => Some(function),
-            Next::Return | Next::End => None,
+        trees: InTrees {
+            missed: None,
+            around: Vec::new(),
+            bodies: mismatch.loops.iter().map(|(body, _)| *body).collect(),
+            caller: mismatch.stack.last().copied(),
+            callee: match mismatch.faulty {
+                Next::Call { function, .. } => Some(function),
+                Next::Return | Next::End => None,
+            },
         },
-        depth: mismatch.stack.len(),
     }
 }
 
@@ -278,8 +279,8 @@ impl Divergence {
     /// Says what the loops around it call; `examples` has a loop of each body.
     pub(crate) fn tell_loops(&mut self, forest: &Forest, examples: &FxHashMap<BodyId, NodeId>) {
         let told = |body: &BodyId| Some(calls(forest, *examples.get(body)?));
-        let around: Option<Vec<String>> = self.bodies.iter().map(told).collect();
-        self.around = around.unwrap_or_default();
+        let around: Option<Vec<String>> = self.trees.bodies.iter().map(told).collect();
+        self.trees.around = around.unwrap_or_default();
     }
 
     /// Whether it is the same one as that of another trace.
@@ -289,18 +290,18 @@ impl Divergence {
 
     /// The bodies of the loops around it.
     pub(crate) fn bodies(&self) -> &[BodyId] {
-        &self.bodies
+        &self.trees.bodies
     }
 
     /// Looks up where the normal run makes the call that is not made any more, if its caller has it in one line alone.
     pub(crate) fn locate_missed(&mut self, run: &Run, functions: &FunctionMap) {
-        let (Some(caller), Some(name)) = (self.caller, &self.normal) else {
+        let (Some(caller), Some(name)) = (self.trees.caller, &self.normal) else {
             return;
         };
         let callee = |it| run.function(it).name == *name;
         let lines = call_lines(run, functions, caller, &callee);
         if let [line] = lines.as_slice() {
-            self.missed = Some(line.clone());
+            self.trees.missed = Some(line.clone());
         }
     }
 
@@ -317,7 +318,7 @@ impl Divergence {
             thread
                 .open
                 .iter()
-                .filter(|frame| Some(functions.key(frame.function)) == self.callee)
+                .filter(|frame| Some(functions.key(frame.function)) == self.trees.callee)
                 .find_map(|frame| frame.called_at.clone())
         } else {
             None
@@ -341,27 +342,31 @@ impl Divergence {
     }
 
     fn candidates(&self, run: &Run, functions: &FunctionMap) -> Vec<SourceLine> {
-        let Some(caller) = self.caller else {
+        let Some(caller) = self.trees.caller else {
             return Vec::new();
         };
-        let callee = |it| Some(functions.key(it)) == self.callee;
+        let callee = |it| Some(functions.key(it)) == self.trees.callee;
         call_lines(run, functions, caller, &callee)
     }
 
     /// The innermost call around it; none at the root of the trace.
     pub(crate) fn caller(&self) -> Option<FunctionKey> {
-        self.caller
+        self.trees.caller
     }
 
     /// The function that the faulty trace calls there, if it calls one.
     pub(crate) fn callee(&self) -> Option<FunctionKey> {
-        self.callee
+        self.trees.callee
     }
 
-    /// How many calls are around it.
-    #[must_use]
-    pub fn depth(&self) -> usize {
-        self.depth
+    /// Where the normal run makes the call that is missed.
+    pub(crate) fn missed(&self) -> Option<&SourceLine> {
+        self.trees.missed.as_ref()
+    }
+
+    /// What the loops around it call.
+    pub(crate) fn around(&self) -> &[String] {
+        &self.trees.around
     }
 }
 

@@ -59,8 +59,46 @@ type Round = (NodeId, Option<FunctionKey>);
 enum Open {
     /// Elements of a list that were seen, and events before it; of an iteration, which.
     List(List, usize, u64, Option<Round>),
-    /// A loop: which run of equal iterations, whether one of them is over, and events and iterations before the run.
-    Loop(NodeId, usize, bool, u64, u64),
+    /// A loop.
+    Loop(NodeId, Rounds),
+}
+
+/// A place in a loop, of whose equal iterations in a row two are gone through.
+struct Rounds {
+    /// Which run of equal iterations, and whether one of them is over.
+    run: usize,
+    again: bool,
+    /// Events and iterations before the run.
+    before: u64,
+    over: u64,
+}
+
+impl Rounds {
+    fn behind(before: u64) -> Self {
+        Self {
+            run: 0,
+            again: false,
+            before,
+            over: 0,
+        }
+    }
+
+    /// The next iteration, the events before it, and its number from 1.
+    fn next(&mut self, forest: &Forest, looped: NodeId) -> Option<(NodeId, u64, u64)> {
+        let item = forest.node(looped).items.get(self.run)?;
+        let events = forest.node(item.node).events;
+        let (before, over) = match self.again {
+            true => (self.before + events, self.over + 1),
+            false => (self.before, self.over),
+        };
+        self.again = !self.again && item.times > 1;
+        if !self.again {
+            self.before += events * item.times;
+            self.over += item.times;
+            self.run += 1;
+        }
+        Some((item.node, before, over + 1))
+    }
 }
 
 /// Goes through the steps of a frame in order, as long as `see` says so; of equal iterations in a row through two, and through one behind
@@ -90,7 +128,7 @@ pub(super) fn walk(forest: &Forest, frame: NodeId, see: &mut dyn FnMut(At) -> bo
                 match forest.node(element).label {
                     Label::Loop(body) => {
                         loops.push((body, 1));
-                        open.push(Open::Loop(element, 0, false, event, 0));
+                        open.push(Open::Loop(element, Rounds::behind(event)));
                     }
                     Label::Call(call) => {
                         let next = Some(call.function);
@@ -110,33 +148,20 @@ pub(super) fn walk(forest: &Forest, frame: NodeId, see: &mut dyn FnMut(At) -> bo
                     _ => return,
                 }
             }
-            Open::Loop(node, run, again, before, rounds) => {
-                let Some(item) = forest.node(*node).items.get(*run) else {
+            Open::Loop(node, rounds) => {
+                let Some((iteration, start, number)) = rounds.next(forest, *node) else {
                     open.pop();
                     loops.pop();
                     continue;
                 };
-                let events = forest.node(item.node).events;
-                let (start, round) = match *again {
-                    true => (*before + events, *rounds + 2),
-                    false => (*before, *rounds + 1),
-                };
                 if let Some(innermost) = loops.last_mut() {
-                    innermost.1 = round;
+                    innermost.1 = number;
                 }
-                if *again || item.times == 1 {
-                    *before += events * item.times;
-                    *rounds += item.times;
-                    *run += 1;
-                    *again = false;
-                } else {
-                    *again = true;
-                }
-                let round = (item.node, after);
+                let round = (iteration, after);
                 match known.get(&round) {
                     Some((2, last)) => after = *last,
                     _ => {
-                        let list = List::of_iteration(forest, item.node);
+                        let list = List::of_iteration(forest, iteration);
                         open.push(Open::List(list, 0, start, Some(round)));
                     }
                 }

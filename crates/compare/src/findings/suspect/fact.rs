@@ -8,8 +8,8 @@ pub(crate) fn fact(finding: &Finding, faulty: &Run) -> Fact {
     let (function, lines) = place(finding, faulty);
     Fact {
         kind: match finding.reason {
-            _ if finding.has_crashed => "crashed",
-            _ if finding.is_culprit => "culprit",
+            _ if finding.blame.has_crashed => "crashed",
+            _ if finding.blame.is_culprit => "culprit",
             reason => reason.word(),
         },
         who: vec![finding.trace],
@@ -28,11 +28,13 @@ fn place(finding: &Finding, faulty: &Run) -> (Option<String>, Vec<SourceLine>) {
             site.map_or_else(Vec::new, |it| it.lines),
         );
     }
-    if let (Reason::Counts, Some(change)) = (finding.reason, finding.changes.first()) {
+    if let (Reason::Counts, Some(change)) = (finding.reason, finding.beside.changes.first()) {
         return change.called();
     }
-    let is_stuck = finding.reason == Reason::EndsEarly || finding.is_culprit || finding.has_crashed;
-    match (&finding.stuck, &finding.divergence) {
+    let is_stuck = finding.reason == Reason::EndsEarly
+        || finding.blame.is_culprit
+        || finding.blame.has_crashed;
+    match (finding.stuck(), finding.divergence()) {
         (Some(stuck), _) if is_stuck => (
             Some(stuck.function.clone()),
             stuck.line.iter().cloned().collect(),

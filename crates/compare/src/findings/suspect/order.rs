@@ -2,8 +2,8 @@
 
 use super::{Suspect, p_in_words};
 use crate::difftrace::sweep::Ranking;
+use crate::findings::clause;
 use crate::findings::finding::{Finding, Rarity, Reason};
-use crate::findings::verdict;
 use crate::statistics::normality::evidence::Evidence;
 use crate::structure::phases::Phases;
 use crate::{CausalOrder, Culprit};
@@ -42,8 +42,8 @@ pub(crate) fn rank(
     }
     // Which costs a pass over a trace each.
     for finding in findings.iter_mut().take(TOLD_APART) {
-        if let Some(divergence) = &mut finding.divergence {
-            divergence.tell_apart(faulty);
+        if let Some(parted) = &mut finding.parted {
+            parted.divergence.tell_apart(faulty);
         }
     }
     let first = findings.first().map(|finding| finding.trace);
@@ -51,9 +51,9 @@ pub(crate) fn rank(
         (
             it.shared,
             it.is_usual(),
-            it.answers,
-            it.has_crashed,
-            it.is_culprit,
+            it.blame.answers,
+            it.blame.has_crashed,
+            it.blame.is_culprit,
             it.reason,
         )
     };
@@ -78,7 +78,7 @@ fn date(findings: &mut [Finding], order: &dyn CausalOrder) {
         .map(|it| Some(order.time(it.trace, it.event()?)))
         .collect();
     for (finding, time) in findings.iter_mut().zip(times.into_iter().flatten()) {
-        finding.time = Some(time);
+        finding.causal.time = Some(time);
     }
 }
 
@@ -139,15 +139,15 @@ fn blame(findings: &mut [Finding], culprits: &[Culprit], by_score: bool) {
         let works = |it: &Finding| {
             !is_main(it)
                 && it.reason == Reason::EndsEarly
-                && it.stuck.as_ref().is_some_and(|it| !it.waits())
+                && it.stuck().is_some_and(|it| !it.waits())
         };
         let in_thread = deed.is_none() && findings.iter().any(|it| own(it) && works(it));
         for finding in findings.iter_mut().filter(|it| own(it)) {
-            finding.is_culprit = match in_thread {
+            finding.blame.is_culprit = match in_thread {
                 true => works(finding),
                 false => is_main(finding),
             };
-            if finding.is_culprit && deed.is_some() {
+            if finding.blame.is_culprit && deed.is_some() {
                 finding.told.clone_from(deed);
             }
         }
@@ -158,7 +158,7 @@ fn blame(findings: &mut [Finding], culprits: &[Culprit], by_score: bool) {
 /// went another number of times round.
 fn stay_away(findings: &mut [Finding]) {
     let barrier = |it: &Finding| {
-        let stuck = it.stuck.as_ref();
+        let stuck = it.stuck();
         let stuck = stuck.filter(|it| matches!(it.meaning.does, Does::Barrier(_)))?;
         Some(stuck.function.clone())
     };
@@ -171,13 +171,13 @@ fn stay_away(findings: &mut [Finding]) {
             .take()
             .filter(|it| Some(it) == barrier(finding).as_ref());
     }
-    let is_away = |it: &&mut Finding| it.reason == Reason::Counts && it.stuck.is_none();
+    let is_away = |it: &&mut Finding| it.reason == Reason::Counts && it.stuck().is_none();
     for finding in findings.iter_mut().filter(is_away) {
         if let Some((Some(barrier), number)) = waiting.get(&finding.trace.process) {
-            finding.is_culprit = true;
+            finding.blame.is_culprit = true;
             finding.told = Some(format!(
                 "does not come to {barrier}, where {number} of its process wait: it {}",
-                verdict::parts(finding)
+                clause::parts(finding)
             ));
         }
     }
@@ -198,7 +198,7 @@ pub(crate) fn answer(findings: &mut [Finding], faulty: &Run) {
         .map(|(_, number)| FunctionId(number))
         .collect();
     for finding in findings {
-        finding.answers = false;
+        finding.blame.answers = false;
         let name = finding.trace.process;
         let own = process(name).map_or("", |it| it.program.as_str());
         // Processes are numbered as they start.
@@ -211,7 +211,7 @@ pub(crate) fn answer(findings: &mut [Finding], faulty: &Run) {
             continue;
         };
         let before = usize::try_from(event).unwrap_or(usize::MAX);
-        finding.answers = (thread.events().take(before))
+        finding.blame.answers = (thread.events().take(before))
             .any(|it| matches!(it, Event::Call(function) if starts.contains(&function)));
     }
 }
@@ -238,11 +238,12 @@ fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
     let steps = findings
         .iter()
         .filter(|it| it.reason == Reason::OtherCall && !it.shared && !it.is_usual());
-    let first_step = steps.filter_map(|it| it.time).min();
+    let first_step = steps.filter_map(|it| it.causal.time).min();
     // That an argument leaves its series may follow from another call that somebody made before.
     let reason = |it: &Finding| {
         let wrong = it.wrong.as_ref().filter(|it| it.leaves_series);
         let before = it
+            .causal
             .time
             .zip(first_step)
             .is_some_and(|(own, step)| step < own);
@@ -256,9 +257,9 @@ fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
             .get(&finding.trace.process)
             .filter(|_| finding.follows());
         (
-            (finding.shared, finding.is_usual(), finding.answers),
+            (finding.shared, finding.is_usual(), finding.blame.answers),
             // A crash is no matter of degree: only a wrong argument says more.
-            !(finding.has_crashed || reason(finding) == Reason::Arguments),
+            !(finding.blame.has_crashed || reason(finding) == Reason::Arguments),
             finding.is_behind_culprits(by_score),
             if by_score {
                 reason(finding).apart_from_noise()
@@ -287,7 +288,8 @@ fn hear(findings: &mut [Finding], order: &dyn CausalOrder) {
         let heard = order.heard_of(first.trace, event);
         for other in others {
             let since = heard.get(&other.trace);
-            other.heard = since.is_some_and(|since| other.event().is_some_and(|it| it >= *since));
+            other.causal.heard =
+                since.is_some_and(|since| other.event().is_some_and(|it| it >= *since));
         }
     }
 }
@@ -309,7 +311,7 @@ fn suspect(
 ) -> Suspect {
     let standing = finding.standing.as_ref();
     let p = standing.map_or(0.0, |it| it.p);
-    let after = first.filter(|_| finding.heard);
+    let after = first.filter(|_| finding.causal.heard);
     let mut reasons = reasons(finding, likeness);
     reasons.extend(after.map(|first| {
         format!(
@@ -326,12 +328,12 @@ fn suspect(
         stability: standing.map(|it| it.stability),
         role: standing.and_then(|it| it.role.clone()),
         evidence: standing.map_or_else(Vec::new, |it| it.evidence.clone()),
-        is_culprit: finding.is_culprit,
+        is_culprit: finding.blame.is_culprit,
         reasons,
         reason: finding.reason,
         row_sum: likeness.row_sum(finding.trace),
-        phases: finding.phases.clone(),
-        divergence: finding.divergence.clone(),
+        phases: finding.beside.phases.clone(),
+        divergence: finding.divergence().cloned(),
         wrong_at: (finding.wrong.as_ref())
             .filter(|_| finding.reason == Reason::Arguments)
             .map(|it| it.event),
@@ -340,10 +342,10 @@ fn suspect(
 
 fn reasons(finding: &Finding, likeness: &Likeness) -> Vec<String> {
     let mut reasons = Vec::new();
-    reasons.push(verdict::clause(finding));
-    if finding.is_culprit && finding.told.is_some() {
-        reasons.push(verdict::parts(finding));
-    } else if finding.is_culprit && !finding.has_crashed {
+    reasons.push(clause::clause(finding));
+    if finding.blame.is_culprit && finding.told.is_some() {
+        reasons.push(clause::parts(finding));
+    } else if finding.blame.is_culprit && !finding.blame.has_crashed {
         reasons.push("the others wait for it, and it waits for none of them".to_owned());
     }
     if let Some(standing) = &finding.standing {
@@ -364,14 +366,14 @@ fn reasons(finding: &Finding, likeness: &Likeness) -> Vec<String> {
         ));
     }
     match &finding.wrong {
-        Some(_) if finding.reason == Reason::Arguments && finding.divergence.is_some() => {
-            reasons.push(verdict::parts(finding));
+        Some(_) if finding.reason == Reason::Arguments && finding.divergence().is_some() => {
+            reasons.push(clause::parts(finding));
         }
         Some(wrong) if wrong.told != reasons[0] => reasons.push(wrong.told.clone()),
         _ => {}
     }
-    reasons.extend(finding.phases.as_ref().and_then(Phases::sentence));
-    if let Some((filter, parting)) = &finding.parting {
+    reasons.extend(finding.beside.phases.as_ref().and_then(Phases::sentence));
+    if let Some((filter, parting)) = &finding.beside.parting {
         reasons.push(format!(
             "under the filter {filter} it was `{}` and is `{}`",
             parting.normal, parting.faulty
@@ -392,12 +394,20 @@ fn reasons(finding: &Finding, likeness: &Likeness) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::findings::disagreement::Wrong;
+    use crate::findings::finding::Causal;
+
+    fn at_time(time: u64) -> Causal {
+        Causal {
+            time: Some(time),
+            heard: false,
+        }
+    }
 
     #[test]
     fn as_early_counts_those_at_the_same_place_too() {
         let at = |time: u64| Finding {
-            time: Some(time),
-            ..Finding::new(TraceName::new(0, 0), Reason::OtherCall, None)
+            causal: at_time(time),
+            ..Finding::new(TraceName::new(0, 0), Reason::OtherCall)
         };
         let findings = [3, 1, 3, 7, 0, 7].map(at);
         assert_eq!(as_early(&findings), [4, 2, 4, 6, 1, 6]);
@@ -406,7 +416,7 @@ mod tests {
     /// A trace whose argument leaves its series.
     fn leaver(rank: u32, time: u64) -> Finding {
         Finding {
-            time: Some(time),
+            causal: at_time(time),
             wrong: Some(Wrong {
                 trace: TraceName::new(rank, 0),
                 event: time,
@@ -416,7 +426,7 @@ mod tests {
                 is_weak: false,
                 leaves_series: true,
             }),
-            ..Finding::new(TraceName::new(rank, 0), Reason::Arguments, None)
+            ..Finding::new(TraceName::new(rank, 0), Reason::Arguments)
         }
     }
 
@@ -426,20 +436,20 @@ mod tests {
             process: ProcessName::rank(2),
             deed: Some("sent rank 3 a message with tag 4 instead of 5".into()),
         }];
-        let waits = || Finding::new(TraceName::new(2, 0), Reason::EndsEarly, None);
+        let waits = || Finding::new(TraceName::new(2, 0), Reason::EndsEarly);
         let mut findings = [waits(), leaver(3, 7)];
         blame(&mut findings, &culprits, false);
-        assert!(!findings[0].is_culprit && findings[0].told.is_none());
+        assert!(!findings[0].blame.is_culprit && findings[0].told.is_none());
         let mut findings = [waits()];
         blame(&mut findings, &culprits, false);
-        assert!(findings[0].is_culprit && findings[0].told.is_some());
+        assert!(findings[0].blame.is_culprit && findings[0].told.is_some());
     }
 
     #[test]
     fn an_argument_comes_behind_another_call_that_was_made_before() {
         let step = |time| Finding {
-            time: Some(time),
-            ..Finding::new(TraceName::new(0, 0), Reason::OtherCall, None)
+            causal: at_time(time),
+            ..Finding::new(TraceName::new(0, 0), Reason::OtherCall)
         };
         let likeness = Likeness {
             row_sums: FxHashMap::default(),

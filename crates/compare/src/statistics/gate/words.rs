@@ -84,35 +84,29 @@ pub(super) fn sentence(it: &Difference) -> String {
                 "{own} is called with its arguments in other combinations than in the baseline"
             ),
         },
-        Kind::Order => match &it.detail {
-            Some(Detail::Pair(None, None)) => {
-                format!("{function} makes no calls; in the baseline it always does")
-            }
-            Some(Detail::Pair(Some(a), Some(b))) => {
-                format!(
-                    "{function} calls {} directly after {}{at}; in the baseline it never does",
-                    called(b),
-                    called(a)
-                )
-            }
-            Some(Detail::Pair(None, Some(b))) => {
-                format!(
-                    "{function} calls {} first{at}; in the baseline it never does",
-                    called(b)
-                )
-            }
-            Some(Detail::Pair(Some(a), None)) => {
-                format!(
-                    "{function} returns directly after {}; in the baseline it never does",
-                    called(a)
-                )
-            }
-            _ => format!(
-                "{function} makes its calls in another order, or spread otherwise over its own calls, than in the baseline"
-            ),
-        },
+        Kind::Order => order(it, &function, &at),
     };
     format!("{}{text}", who(it))
+}
+
+/// What calls a function makes, one behind the other.
+fn order(it: &Difference, function: &str, at: &str) -> String {
+    let does = match &it.detail {
+        Some(Detail::Pair(None, None)) => {
+            return format!("{function} makes no calls; in the baseline it always does");
+        }
+        Some(Detail::Pair(Some(a), Some(b))) => {
+            format!("calls {} directly after {}{at}", called(b), called(a))
+        }
+        Some(Detail::Pair(None, Some(b))) => format!("calls {} first{at}", called(b)),
+        Some(Detail::Pair(Some(a), None)) => format!("returns directly after {}", called(a)),
+        _ => {
+            return format!(
+                "{function} makes its calls in another order, or spread otherwise over its own calls, than in the baseline"
+            );
+        }
+    };
+    format!("{function} {does}; in the baseline it never does")
 }
 
 fn called(name: &str) -> String {
