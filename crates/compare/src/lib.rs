@@ -9,65 +9,46 @@
 //!                                                                └► JSM ─linkage─► clusters ─► B-score
 //! ```
 //!
+//! Four folders, each of which uses only those above it: `difftrace` (the papers), `structure` (call trees: where they part, two
+//! builds), `statistics` (several normal runs, the gate) and `findings` (who differs, and why).
+//!
 //! *Guarantees*: the same input gives the same output, whatever the number of cores; results are plain
 //! values (serde) whose keys are a contract. *Costs*: loops are recognised once per distinct sequence;
 //! similarity is quadratic in the number of traces, clustering at worst cubic.
 //! *Not for*: who waits for whom, or who is behind (`progress`).
 
-mod arguments;
-mod attribute;
-mod b_score;
-mod builds;
-mod cluster;
-mod comparison;
-mod diff;
-mod disagreement;
-mod divergence;
+mod calls;
+mod difftrace;
 mod error;
-mod filter;
 mod findings;
-mod flat;
-mod gate;
-mod internals;
-mod lattice;
-mod loops;
-mod normality;
-mod notes;
+mod naming;
+mod numbered;
 mod object;
-mod options;
-mod order;
-mod outliers;
-mod pairing;
-mod part;
-mod phases;
-mod sequence;
-mod series;
-mod similarity;
-mod steady;
-mod suspect;
-mod sweep;
-mod teams;
-mod timing;
-mod totals;
-mod unended;
-mod verdict;
+mod statistics;
+mod structure;
 
-pub use builds::Builds;
-pub use cluster::{Dendrogram, Merge};
-pub use comparison::{Comparison, View, compare, compare_in_order};
-pub use diff::{Diff, DiffLine, LineKind, Op, Style, Which, diff, diff_trees};
-pub use divergence::{Divergence, DivergenceKind, Divergences, Side, first_divergence};
+pub use difftrace::cluster::{Dendrogram, Merge};
+pub use difftrace::filter::{Filter, FilterName};
+pub use difftrace::lattice::{Concept, Lattice, context, lattice, poset};
+pub use difftrace::loops::{LoopBody, Loops, TraceLoops, loops};
+pub use difftrace::options::{Attributes, BScore, Distance, Frequency, Linkage, Options, Part};
+pub use difftrace::similarity::{Similarity, similarity};
+pub use difftrace::sweep::{Row, Top};
 pub use error::Error;
-pub use filter::{Filter, FilterName};
-pub use gate::{Compiled, Detail, Difference, Gate, Kind, Rules, SameFlags, gate};
-pub use lattice::{Concept, Lattice, context, lattice, poset};
-pub use loops::{LoopBody, Loops, TraceLoops, loops};
-pub use normality::{Evidence, Role, roles};
+pub use findings::causal_order::{CausalOrder, Culprit};
+pub use findings::comparison::{Comparison, View, compare, compare_in_order};
+pub use findings::finding::Reason;
+pub use findings::suspect::{Suspect, p_in_words};
 pub use object::ObjectName;
-pub use options::{Attributes, BScore, Distance, Frequency, Linkage, Options, Part};
-pub use order::{CausalOrder, Culprit};
-pub use outliers::{Outlier, Outliers, outliers};
-pub use phases::Phases;
-pub use similarity::{Similarity, similarity};
-pub use suspect::{Reason, Suspect, p_in_words};
-pub use sweep::{Row, Top};
+pub use statistics::gate::answer::{Compiled, Detail, Difference, Gate, Kind};
+pub use statistics::gate::{Rules, SameFlags, gate};
+pub use statistics::normality::evidence::Evidence;
+pub use statistics::normality::roles;
+pub use statistics::normality::roles::Role;
+pub use statistics::outliers::{Outlier, Outliers, outliers};
+pub use structure::builds::Builds;
+pub use structure::diff::lines::{DiffLine, LineKind};
+pub use structure::diff::ops::{Op, Which};
+pub use structure::diff::{Diff, Style, diff, diff_trees};
+pub use structure::divergence::{Divergence, DivergenceKind, Divergences, Side, first_divergence};
+pub use structure::phases::Phases;

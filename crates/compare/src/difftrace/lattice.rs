@@ -1,0 +1,112 @@
+//! `lockstep lattice`: the concept lattice of the traces and their attributes.
+
+use super::attribute::Kind;
+use super::one_run::OneRun;
+use crate::{Error, Options};
+use lockstep_concepts::Context;
+use lockstep_trace::Run;
+use serde::Serialize;
+
+/// A concept lattice, the most general concept (all objects) first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lattice {
+    /// Its concepts.
+    pub concepts: Vec<Concept>,
+    /// `(upper, lower)` for each pair of neighbours, as indices into `concepts`.
+    pub covers: Vec<(usize, usize)>,
+    /// Whether only the concepts of objects and attributes are there ([`poset`]).
+    #[serde(rename = "poset")]
+    pub is_poset: bool,
+}
+
+/// A maximal set of objects that share a maximal set of attributes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Concept {
+    /// Its objects.
+    pub extent: Vec<String>,
+    /// Its attributes.
+    pub intent: Vec<String>,
+    /// Objects in no lower concept: its part of the reduced labels.
+    pub own_objects: Vec<String>,
+    /// Attributes in no upper concept: its part of the reduced labels.
+    pub own_attributes: Vec<String>,
+}
+
+/// The formal context of a run: its traces are the objects, `attribute` or `attribute:frequency` the
+/// attributes.
+///
+/// # Errors
+/// A pattern that does not parse; a filter that keeps nothing.
+pub fn context(run: &Run, options: &Options) -> Result<Context, Error> {
+    let of = OneRun::new(run, options)?;
+    let (table, rows) = of.table(Kind::of(options))?;
+    Ok(table.context(&of.objects, &rows, &of.folding, &of.trees))
+}
+
+/// Concepts are counted up to so many times the limit before a lattice is refused, so that it can be said how large it is.
+const COUNTED: usize = 10;
+
+/// The concept lattice of a context, of at most `limit` concepts; they are counted before any is made.
+///
+/// # Errors
+/// A context with more concepts.
+pub fn lattice(context: &Context, limit: usize) -> Result<Lattice, Error> {
+    let most = limit.saturating_mul(COUNTED);
+    let told = match lockstep_concepts::count(context, most) {
+        Ok(count) if count <= limit => None,
+        Ok(count) => Some(count.to_string()),
+        Err(_) => Some(format!("more than {most}")),
+    };
+    let refused = |size: &str| {
+        Error::TooLarge(format!(
+            "expected a lattice of at most {limit} concepts (--limit), found {size} of {} objects with {} attributes; a narrower --filter, or --frequency none, gives a smaller one, --poset the concepts of objects and attributes alone",
+            context.objects().len(),
+            context.attributes().len()
+        ))
+    };
+    if let Some(size) = told {
+        return Err(refused(&size));
+    }
+    let lattice = lockstep_concepts::Lattice::new(context, limit)
+        .map_err(|error| refused(&format!("more than {}", error.limit)))?;
+    Ok(labelled(context, &lattice, false))
+}
+
+/// Of a concept lattice the concepts that bring an object or an attribute, alone, and the order between them: as many as
+/// there are different objects and attributes, at most, however large the lattice is.
+#[must_use]
+pub fn poset(context: &Context) -> Lattice {
+    let poset = lockstep_concepts::Lattice::of_objects_and_attributes(context);
+    labelled(context, &poset, true)
+}
+
+fn labelled(context: &Context, lattice: &lockstep_concepts::Lattice, is_poset: bool) -> Lattice {
+    let mut concepts: Vec<Concept> = (0..lattice.len())
+        .map(|concept| Concept {
+            extent: lattice
+                .extent(concept)
+                .map(|object| context.objects()[object].clone())
+                .collect(),
+            intent: lattice
+                .intent(concept)
+                .map(|attribute| context.attributes()[attribute].clone())
+                .collect(),
+            ..Concept::default()
+        })
+        .collect();
+    for (object, concept) in lattice.object_concepts(context).into_iter().enumerate() {
+        concepts[concept]
+            .own_objects
+            .push(context.objects()[object].clone());
+    }
+    for (attribute, concept) in lattice.attribute_concepts(context).into_iter().enumerate() {
+        concepts[concept]
+            .own_attributes
+            .push(context.attributes()[attribute].clone());
+    }
+    Lattice {
+        concepts,
+        covers: lattice.covers(),
+        is_poset,
+    }
+}

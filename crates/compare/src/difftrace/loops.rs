@@ -1,0 +1,150 @@
+//! `lockstep loops`: each trace as a nested loop representation, and the loop table.
+
+use super::one_run::OneRun;
+use super::trees::Trees;
+use crate::{Error, ObjectName, Options};
+use lockstep_calltree::Token;
+use lockstep_loops::{Bodies, BodyId, Hasher128, Key, Names};
+use lockstep_trace::Run;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// The traces of a run with their loops folded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Loops {
+    /// Every loop body, in the order of its name.
+    pub loops: Vec<LoopBody>,
+    /// Every trace, in order.
+    pub traces: Vec<TraceLoops>,
+}
+
+/// A loop body: equal bodies have equal ids in every trace and run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LoopBody {
+    /// Content address, 32 hexadecimal digits.
+    pub id: String,
+    /// Name for people: L0, L1... in order of first occurrence.
+    pub name: String,
+    /// Its elements: names of functions and loops.
+    pub body: Vec<String>,
+    /// Name of the first loop of which it is a rotation, perhaps its own.
+    pub family: String,
+}
+
+/// One trace with its loops folded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TraceLoops {
+    /// The trace, or its piece.
+    pub trace: ObjectName,
+    /// Its elements: `MPI_Init`, or `L0^4` for a loop of four iterations.
+    pub tokens: Vec<String>,
+    /// Calls that pass the filter and never returned, outermost first.
+    pub open: Vec<String>,
+}
+
+impl Loops {
+    /// The traces as rows of a table, those alike in one: their names, and what they do in one line.
+    #[must_use]
+    pub fn rows(&self) -> Vec<(Vec<String>, String)> {
+        let mut rows: Vec<(Vec<String>, String)> = Vec::new();
+        let mut known: FxHashMap<String, usize> = FxHashMap::default();
+        for trace in &self.traces {
+            let mut line = trace.tokens.join(" ");
+            if !trace.open.is_empty() {
+                line.push_str(&format!(" (open: {})", trace.open.join(" > ")));
+            }
+            let row = *known.entry(line).or_insert_with_key(|line| {
+                rows.push((Vec::new(), line.clone()));
+                rows.len() - 1
+            });
+            rows[row].0.push(trace.trace.to_string());
+        }
+        rows
+    }
+}
+
+/// Folds the loops of every trace of a run.
+///
+/// # Errors
+/// A pattern that does not parse; a filter that keeps nothing.
+pub fn loops(run: &Run, options: &Options) -> Result<Loops, Error> {
+    let OneRun {
+        trees,
+        folding,
+        objects,
+        ..
+    } = OneRun::new(run, options)?;
+    let mut names = Names::new();
+    let traces = objects
+        .names
+        .iter()
+        .zip(objects.items.iter().map(|item| &item.sequence))
+        .map(|(trace, index)| {
+            let sequence = &folding.sequences[*index];
+            names.scan(sequence, &folding.bodies);
+            let open = folding.open(*index);
+            TraceLoops {
+                trace: *trace,
+                tokens: names.tokens(sequence, |symbol| trees.name(symbol)),
+                open: open
+                    .into_iter()
+                    .map(|symbol| trees.name(symbol).to_owned())
+                    .collect(),
+            }
+        })
+        .collect();
+    Ok(Loops {
+        loops: table(&names, &folding.bodies, &trees),
+        traces,
+    })
+}
+
+/// The named bodies, in the order of their names.
+pub(crate) fn table(names: &Names, bodies: &Bodies, trees: &Trees) -> Vec<LoopBody> {
+    let mut contents = FxHashMap::default();
+    let mut families = FxHashMap::default();
+    names
+        .order()
+        .iter()
+        .map(|body| {
+            // Inner loops have their names, and so their contents, before the loop around them.
+            let content = content(bodies.keys(*body), &contents, trees);
+            contents.insert(*body, content);
+            let first = families.entry(bodies.family(*body)).or_insert(*body);
+            LoopBody {
+                id: format!("{content:032x}"),
+                name: names.label(*body),
+                body: names.body(*body, bodies, |symbol| trees.name(symbol)),
+                family: names.label(*first),
+            }
+        })
+        .collect()
+}
+
+/// The content address of a body by names: token numbers depend on what else a run contains.
+fn content(keys: &[Key], inner: &FxHashMap<BodyId, u128>, trees: &Trees) -> u128 {
+    let mut hasher = Hasher128::new();
+    let known = |body: &BodyId| inner.get(body).copied().unwrap_or_default();
+    for key in keys {
+        match key {
+            Key::Symbol(symbol) => {
+                hasher.number(match Token::from_symbol(*symbol) {
+                    Token::Call(_) => 0,
+                    Token::Open(_) => 1,
+                    Token::Return => 2,
+                });
+                hasher.bytes(trees.name(*symbol).as_bytes());
+            }
+            Key::Loop(body) => {
+                hasher.number(3);
+                hasher.hash(known(body));
+            }
+            Key::Times(body, count) => {
+                hasher.number(4);
+                hasher.hash(known(body));
+                hasher.number(*count);
+            }
+        }
+    }
+    hasher.finish()
+}
