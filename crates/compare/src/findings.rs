@@ -15,3 +15,4 @@ pub(crate) mod steady;
 pub(crate) mod suspect;
 pub(crate) mod unended;
 pub(crate) mod verdict;
+pub(crate) mod wrong;

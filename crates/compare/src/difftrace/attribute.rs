@@ -69,16 +69,14 @@ fn entries(sequence: &[Element], attributes: Attributes) -> Vec<(What, u64)> {
 
 /// The sum of each, in order of first occurrence.
 fn counted<T: Copy + Eq + Hash>(all: impl Iterator<Item = (T, u64)>) -> Vec<(T, u64)> {
-    let mut places: FxHashMap<T, usize> = FxHashMap::default();
-    let mut found: Vec<(T, u64)> = Vec::new();
+    let mut items = Numbered::default();
+    let mut sums: Vec<u64> = Vec::new();
     for (one, by) in all {
-        let place = *places.entry(one).or_insert(found.len());
-        match found.get_mut(place) {
-            Some((_, sum)) => *sum = sum.saturating_add(by),
-            None => found.push((one, by)),
-        }
+        let place = items.number(one);
+        sums.resize(items.items.len(), 0);
+        sums[place] = sums[place].saturating_add(by);
     }
-    found
+    items.items.into_iter().zip(sums).collect()
 }
 
 /// The attributes of objects: a row for each distinct item.
@@ -118,7 +116,7 @@ impl Subjects {
                 found: attributes.to_string(),
             });
         }
-        let projection = of_tree.then(|| trees.projection(lens));
+        let projection = of_tree.then(|| trees.projection(Some(lens), &[]));
         let mut whats = Numbered::default();
         let mut sets = Vec::new();
         let mut known: FxHashMap<(usize, Option<usize>), usize> = FxHashMap::default();

@@ -48,15 +48,10 @@ pub(crate) fn b_score(kind: BScore, clusters: usize, a: &ClassTree<'_>, b: &Clas
             }
         }
         BScore::Mean => {
-            let scores: Vec<f64> = (2..a.leaves())
-                .map(|clusters| at(clusters).0)
-                .filter(|score| !score.is_nan())
-                .collect();
-            if scores.is_empty() {
-                f64::NAN
-            } else {
-                scores.iter().sum::<f64>() / scores.len() as f64
-            }
+            let scores = (2..a.leaves()).map(|clusters| at(clusters).0);
+            let known: Vec<f64> = scores.filter(|score| !score.is_nan()).collect();
+            // Without any it is 0 / 0: NaN.
+            known.iter().sum::<f64>() / known.len() as f64
         }
     }
 }

@@ -81,28 +81,25 @@ pub fn poset(context: &Context) -> Lattice {
 }
 
 fn labelled(context: &Context, lattice: &lockstep_concepts::Lattice, is_poset: bool) -> Lattice {
+    let (objects, attributes) = (context.objects(), context.attributes());
     let mut concepts: Vec<Concept> = (0..lattice.len())
         .map(|concept| Concept {
             extent: lattice
                 .extent(concept)
-                .map(|object| context.objects()[object].clone())
+                .map(|it| objects[it].clone())
                 .collect(),
             intent: lattice
                 .intent(concept)
-                .map(|attribute| context.attributes()[attribute].clone())
+                .map(|it| attributes[it].clone())
                 .collect(),
             ..Concept::default()
         })
         .collect();
-    for (object, concept) in lattice.object_concepts(context).into_iter().enumerate() {
-        concepts[concept]
-            .own_objects
-            .push(context.objects()[object].clone());
+    for (object, concept) in objects.iter().zip(lattice.object_concepts(context)) {
+        concepts[concept].own_objects.push(object.clone());
     }
-    for (attribute, concept) in lattice.attribute_concepts(context).into_iter().enumerate() {
-        concepts[concept]
-            .own_attributes
-            .push(context.attributes()[attribute].clone());
+    for (attribute, concept) in attributes.iter().zip(lattice.attribute_concepts(context)) {
+        concepts[concept].own_attributes.push(attribute.clone());
     }
     Lattice {
         concepts,

@@ -2,6 +2,7 @@
 
 use super::one_run::OneRun;
 use super::trees::Trees;
+use crate::numbered::Numbered;
 use crate::{Error, ObjectName, Options};
 use lockstep_calltree::Token;
 use lockstep_loops::{Bodies, BodyId, Hasher128, Key, Names};
@@ -46,20 +47,18 @@ impl Loops {
     /// The traces as rows of a table, those alike in one: their names, and what they do in one line.
     #[must_use]
     pub fn rows(&self) -> Vec<(Vec<String>, String)> {
-        let mut rows: Vec<(Vec<String>, String)> = Vec::new();
-        let mut known: FxHashMap<String, usize> = FxHashMap::default();
+        let mut traces: Vec<Vec<String>> = Vec::new();
+        let mut lines = Numbered::default();
         for trace in &self.traces {
             let mut line = trace.tokens.join(" ");
             if !trace.open.is_empty() {
                 line.push_str(&format!(" (open: {})", trace.open.join(" > ")));
             }
-            let row = *known.entry(line).or_insert_with_key(|line| {
-                rows.push((Vec::new(), line.clone()));
-                rows.len() - 1
-            });
-            rows[row].0.push(trace.trace.to_string());
+            let row = lines.number(line);
+            traces.resize(lines.items.len(), Vec::new());
+            traces[row].push(trace.trace.to_string());
         }
-        rows
+        traces.into_iter().zip(lines.items).collect()
     }
 }
 

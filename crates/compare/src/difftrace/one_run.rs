@@ -21,7 +21,7 @@ impl<'a> OneRun<'a> {
         let trees = Trees::new(&[run], options)?.refuse_some()?;
         let lens = Lens::of(options);
         let mut folding = Folding::default();
-        let objects = trees.objects(0, &lens, &mut folding);
+        let objects = trees.objects(0, &lens, &[], &mut folding);
         objects.refuse_nothing(&folding, &lens)?;
         Ok(Self {
             trees,

@@ -105,12 +105,6 @@ impl Options {
         }
         Ok(())
     }
-
-    /// How a similarity matrix is read: as told, else as fits the linkage.
-    #[must_use]
-    pub fn distance(&self) -> Distance {
-        self.distance.unwrap_or(self.linkage.distance())
-    }
 }
 
 /// Which part of each trace is looked at; patterns are regular expressions on function names.

@@ -103,8 +103,8 @@ impl Pair {
     /// Of two runs of `trees`, given by their numbers.
     pub(crate) fn new(trees: &Trees, normal: usize, faulty: usize, lens: Lens) -> Self {
         let mut folding = Folding::default();
-        let left = trees.objects(normal, &lens, &mut folding);
-        let right = trees.objects(faulty, &lens, &mut folding);
+        let left = trees.objects(normal, &lens, &[], &mut folding);
+        let right = trees.objects(faulty, &lens, &[], &mut folding);
         let mut pair = Self {
             lens,
             names: Vec::new(),

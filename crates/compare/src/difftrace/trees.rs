@@ -184,6 +184,11 @@ impl<'a> Trees<'a> {
         &self.runs[self.runs.len() - 1]
     }
 
+    /// The others, as they were opened.
+    pub(crate) fn normal_runs(&self) -> Vec<&'a Run> {
+        self.normals().iter().map(|it| it.run).collect()
+    }
+
     /// The others.
     pub(crate) fn normals(&self) -> &[RunTrees<'a>] {
         &self.runs[..self.runs.len() - 1]
@@ -269,13 +274,8 @@ impl<'a> Trees<'a> {
         self.split_at.is_some()
     }
 
-    /// What a lens keeps.
-    pub(crate) fn projection(&self, lens: &Lens) -> Projection {
-        self.projection_without(Some(lens), &[])
-    }
-
     /// What a lens keeps, or without one all that is not ignored; without functions of these names.
-    pub(crate) fn projection_without(&self, lens: Option<&Lens>, names: &[String]) -> Projection {
+    pub(crate) fn projection(&self, lens: Option<&Lens>, names: &[String]) -> Projection {
         let bits = lens.map_or(u16::MAX, |lens| lens.filter.bits());
         let keep_plt = lens.is_none_or(|lens| lens.keep_plt);
         let mut groups = self.groups.iter().zip(0..);
@@ -295,7 +295,7 @@ impl<'a> Trees<'a> {
         let closed: Vec<bool> = functions()
             .map(|it| lockstep_trace::is_standard(&it.name))
             .collect();
-        let projection = self.projection_without(lens, names);
+        let projection = self.projection(lens, names);
         if lens.is_some() || !closed.contains(&true) {
             return projection;
         }
@@ -353,20 +353,15 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// One run under a lens: every trace, or every piece of one, with its folded sequence.
-    pub(crate) fn objects(&self, run: usize, lens: &Lens, folding: &mut Folding) -> Objects {
-        self.objects_without(run, lens, &[], folding)
-    }
-
-    /// The same without functions of these names.
-    pub(crate) fn objects_without(
+    /// One run under a lens: every trace, or every piece of one, with its folded sequence; without functions of these names.
+    pub(crate) fn objects(
         &self,
         run: usize,
         lens: &Lens,
         names: &[String],
         folding: &mut Folding,
     ) -> Objects {
-        let projection = self.projection_without(Some(lens), names);
+        let projection = self.projection(Some(lens), names);
         let mut objects = Objects::default();
         let of_run = &self.runs[run];
         let mut add = |name: ObjectName, sequence: usize, root: NodeId| {

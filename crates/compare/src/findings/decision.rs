@@ -7,7 +7,6 @@ use crate::difftrace::trees::Trees;
 use crate::statistics::normality::Normality;
 use crate::structure::timing::Timing;
 use crate::{Error, Options};
-use lockstep_trace::Run;
 
 /// Whether the faulty run differs, and by what.
 pub(super) struct Decision {
@@ -40,7 +39,7 @@ pub(super) fn decide(
     // Who waits for a thread's end tells no more than that it did not come, and who started the process no more than how it ended.
     let mut told = findings.iter().filter(|it| !it.is_usual());
     let asks = p.is_some() && (!differs || told.all(|it| it.joins() || it.blame.answers));
-    let normals: Vec<&Run> = trees.normals().iter().map(|it| it.run).collect();
+    let normals = trees.normal_runs();
     let mut by_steps = false;
     if asks && findings.iter().any(steady::is_step) {
         let steady = steady::go_the_same_way(&normals, options)?;

@@ -9,7 +9,7 @@
 //! of two equal parties that which does not say what normal runs say.
 
 use super::series::departures;
-use crate::naming::told_around;
+use super::wrong::Wrong;
 use crate::structure::arguments::{Call, Said, calls, is_first_come, ranks};
 use lockstep_trace::mpi::{Counts, Does, Kind, Shape};
 use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
@@ -19,24 +19,6 @@ use std::collections::BTreeMap;
 
 /// Collective calls that are compared at most; about 200 bytes each.
 const MOST: usize = 1 << 20;
-
-/// A trace that passed what it should not have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wrong {
-    pub(crate) trace: TraceName,
-    /// The event of the call.
-    pub(crate) event: u64,
-    /// The function.
-    pub(crate) function: String,
-    /// `calls MPI_Allreduce with op=MPI_MAX where the 7 others of that call say MPI_MIN`, and where.
-    pub(crate) told: String,
-    /// Whether the ranks of one call disagree; else it is only that normal runs never did so.
-    pub(crate) is_mismatch: bool,
-    /// Whether it may depend on data: no difference by itself.
-    pub(crate) is_weak: bool,
-    /// Whether it leaves what its own series says in the normal run.
-    pub(crate) leaves_series: bool,
-}
 
 /// What the ranks of a collective must agree on: the function, then arguments by name.
 type Agreed = Vec<(&'static str, Said)>;
@@ -92,21 +74,9 @@ pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
         }
     };
     let first_come = before.iter().any(|run| run.first_come);
-    for left in departures(normals, faulty, first_come) {
-        let place = place(faulty, left.trace, left.event);
-        tell(Wrong {
-            trace: left.trace,
-            event: left.event,
-            function: left.function.clone(),
-            told: format!(
-                "calls {} with {}={} where the normal run says {}{place}",
-                left.function, left.argument, left.said, left.normal
-            ),
-            is_mismatch: false,
-            is_weak: !left.is_sure,
-            leaves_series: true,
-        });
-    }
+    departures(normals, faulty, first_come)
+        .into_iter()
+        .for_each(&mut tell);
     // Disagreements that normal runs have, too, are this program's way.
     let usual: FxHashSet<(String, &'static str)> = before
         .iter()
@@ -179,17 +149,11 @@ fn novel(
             let says = |said: &Said| said.by(trace.process.rank, ranks);
             let others = either(usual.iter().map(|it| says(it)).collect());
             let said = says(said);
+            let said = format!("{function} with {argument}={said}");
+            let instead = format!("the normal run says {others}");
             tell(Wrong {
-                trace: *trace,
-                event: *event,
-                function: function.clone(),
-                told: format!(
-                    "calls {function} with {argument}={said} where the normal run says {others}{}",
-                    place(faulty, *trace, *event)
-                ),
-                is_mismatch: false,
                 is_weak,
-                leaves_series: false,
+                ..Wrong::new(faulty, (*trace, *event), function, (said, instead))
             });
         }
     }
@@ -346,37 +310,16 @@ fn wrong_side(
                 many => format!("{many} others of that call say"),
             };
             let what = match argument {
-                "" => format!("calls {}", voice.function),
-                _ => format!("calls {} with {argument}={said}", voice.function),
+                "" => voice.function.clone(),
+                _ => format!("{} with {argument}={said}", voice.function),
             };
+            let words = (what, format!("{others} {right}"));
             tell(Wrong {
-                trace: voice.trace,
-                event: voice.event,
-                function: voice.function.clone(),
-                told: format!(
-                    "{what} where {others} {right}{}",
-                    place(run, voice.trace, voice.event)
-                ),
                 is_mismatch: true,
-                is_weak: false,
-                leaves_series: false,
+                ..Wrong::new(run, (voice.trace, voice.event), &voice.function, words)
             });
         }
     }
-}
-
-/// `, in main() at ilcs.c:240`.
-fn place(run: &Run, trace: TraceName, event: u64) -> String {
-    let thread = run.trace(trace);
-    let site = thread.and_then(|it| run.sites(it, &[event]).pop().flatten());
-    let Some(site) = site else {
-        return String::new();
-    };
-    let at = match site.at() {
-        at if at.is_empty() => at,
-        at => format!(" at {at}"),
-    };
-    format!(", in {}{at}", told_around(&site.caller))
 }
 
 #[cfg(test)]

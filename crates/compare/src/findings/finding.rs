@@ -1,9 +1,10 @@
 //! A trace that differs, and all that is known of it.
 
-use super::disagreement::Wrong;
+use super::wrong::Wrong;
 use crate::difftrace::parting::{self, Iterations, Parting};
 use crate::difftrace::sweep::Pair;
 use crate::difftrace::trees::Trees;
+use crate::statistics::normality::Standing;
 use crate::statistics::normality::evidence::Evidence;
 use crate::structure::phases::Phases;
 use crate::structure::totals::Change;
@@ -177,21 +178,6 @@ pub(crate) struct Causal {
     pub(crate) time: Option<u64>,
     /// Whether it can have heard of the first suspect's.
     pub(crate) heard: bool,
-}
-
-/// A trace beside several normal runs.
-pub(crate) struct Standing {
-    pub(crate) p: f64,
-    /// Whether normal runs have traces as unusual, by the level.
-    pub(crate) is_usual: bool,
-    /// Whether normal runs do the same each time: then its first divergence is no chance.
-    pub(crate) is_steady: bool,
-    /// Whether it is the order of its calls that is unusual.
-    pub(crate) is_out_of_order: bool,
-    pub(crate) score: f64,
-    pub(crate) stability: f64,
-    pub(crate) role: Option<String>,
-    pub(crate) evidence: Vec<Evidence>,
 }
 
 /// How unusual a trace is: lower is more.

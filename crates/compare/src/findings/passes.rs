@@ -46,7 +46,7 @@ pub(super) fn shared_work(findings: &[Finding], trees: &Trees) -> Vec<TraceName>
 
 /// Adds what is wrong in the arguments of MPI calls; gives whether ranks disagree within one call, or one leaves its own series.
 pub(super) fn pass_arguments(findings: &mut Vec<Finding>, trees: &Trees) -> bool {
-    let normals: Vec<&Run> = trees.normals().iter().map(|it| it.run).collect();
+    let normals = trees.normal_runs();
     let last = trees.last();
     let wrong = disagreement::wrong(&normals, last.run).into_iter();
     // Without one in the normal run, a trace is told as new.

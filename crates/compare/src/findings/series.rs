@@ -11,27 +11,13 @@
 //! How often a process asks whether something has come (`MPI_Test`, `MPI_Iprobe`) is left out of the order; what it asks is not.
 //! *Costs*: a pass over the recorded calls of both runs, and another one for each series that is left.
 
+use super::wrong::Wrong;
 use crate::structure::arguments::{Call, Said, calls, is_poll, ranks};
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{Communicators, ProcessName, Run, Thread, TraceName};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// A trace whose argument leaves its series.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Departure {
-    pub(crate) trace: TraceName,
-    /// The event of the call.
-    pub(crate) event: u64,
-    pub(crate) function: String,
-    pub(crate) argument: &'static str,
-    /// What it says, and what the normal run says there.
-    pub(crate) said: String,
-    pub(crate) normal: String,
-    /// Whether it is a difference by itself.
-    pub(crate) is_sure: bool,
-}
 
 /// The longest rule that is looked for, in calls.
 const PERIOD: usize = 16;
@@ -320,7 +306,7 @@ fn only_shifts(said: &[Said], at: usize, now: &Said) -> bool {
 
 /// The first call of each trace in which an argument leaves its series. `first_come` says whether, in normal runs, something depends
 /// on who comes first.
-pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Vec<Departure> {
+pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Vec<Wrong> {
     let now = Read::new(faulty);
     let before: Vec<Read<'_>> = normals.iter().map(|run| Read::new(run)).collect();
     let Some((first, others)) = before.split_first() else {
@@ -347,7 +333,7 @@ pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Ve
             of.push((*trace, found));
         }
     }
-    let mut departures: Vec<(Kind, Departure)> = Vec::new();
+    let mut departures: Vec<(Kind, Wrong)> = Vec::new();
     for (key, callers) in keys.iter().filter(|(key, _)| !varies.contains(*key)) {
         for (trace, found) in callers {
             let Some(difference) = &found.first else {
@@ -379,14 +365,16 @@ pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Ve
                 (Some(peer), Said::Name(_)) => peer.to_string(),
                 _ => said.by(own, ranks),
             };
-            let departure = Departure {
-                trace: *trace,
-                event: difference.event,
-                function: key.0.clone(),
-                argument: key.1,
-                said: says(&difference.faulty, &difference.normal),
-                normal: says(&difference.normal, &difference.faulty),
-                is_sure,
+            let said_now = says(&difference.faulty, &difference.normal);
+            let said_before = says(&difference.normal, &difference.faulty);
+            let words = (
+                format!("{} with {}={said_now}", key.0, key.1),
+                format!("the normal run says {said_before}"),
+            );
+            let departure = Wrong {
+                is_weak: !is_sure,
+                leaves_series: true,
+                ..Wrong::new(faulty, (*trace, difference.event), &key.0, words)
             };
             departures.push((found.kind, departure));
         }

@@ -1,6 +1,6 @@
 //! Who differs, how, and in what order of suspicion.
 
-use super::finding::{Finding, Reason, Standing};
+use super::finding::{Finding, Reason};
 use crate::Divergence;
 use crate::difftrace::trees::Trees;
 use crate::object::{serialize_maybe_trace, serialize_process, serialize_trace};
@@ -76,28 +76,17 @@ pub(crate) fn weigh(findings: &mut Vec<Finding>, normality: &Normality, trees: &
         score(b).total_cmp(&score(a)).then(a.trace.cmp(&b.trace))
     });
     for (place, finding) in findings.iter_mut().enumerate() {
-        let object = finding.trace.into();
-        let p = normality.p(object);
-        let evidence = match place {
-            0..WITH_EVIDENCE => normality.evidence(trees, finding.trace),
-            _ => Vec::new(),
+        let mut standing = normality.standing(finding.trace, level);
+        // A trace that no normal run has cannot be judged.
+        standing.is_usual &= match finding.reason {
+            Reason::Unmatched => false,
+            Reason::Arguments => finding.wrong.as_ref().is_some_and(|it| it.is_weak),
+            _ => true,
         };
-        finding.standing = Some(Standing {
-            p,
-            // A trace that no normal run has cannot be judged.
-            is_usual: p >= level
-                && match finding.reason {
-                    Reason::Unmatched => false,
-                    Reason::Arguments => finding.wrong.as_ref().is_some_and(|it| it.is_weak),
-                    _ => true,
-                },
-            is_steady: normality.is_steady(object),
-            is_out_of_order: normality.is_out_of_order(object, level),
-            score: normality.score(object),
-            stability: normality.stability(object),
-            role: normality.role(object).map(str::to_owned),
-            evidence,
-        });
+        if place < WITH_EVIDENCE {
+            standing.evidence = normality.evidence(trees, finding.trace);
+        }
+        finding.standing = Some(standing);
     }
 }
 

@@ -209,17 +209,9 @@ impl Case<'_> {
 
     fn difference(&self, process: ProcessName, departure: &Departure) -> Difference {
         let mut told = Difference {
-            kind: Kind::Order,
-            function: None,
-            caller: None,
             processes: vec![process],
             is_alone: self.now.processes.len() == 1,
-            normal: None,
-            now: None,
-            detail: None,
-            source: None,
-            follows: false,
-            may_be_inlined: false,
+            ..Difference::default()
         };
         match departure {
             Departure::Missing => told.kind = Kind::Missing,
@@ -227,8 +219,8 @@ impl Case<'_> {
             Departure::End { normal, now } => {
                 told.kind = Kind::End;
                 told.detail = Some(Detail::End {
-                    now: words::ended(now),
-                    normal: words::ended(normal),
+                    now: words::ended(*now),
+                    normal: words::ended(*normal),
                 });
             }
             Departure::Calls { edge, normal, now } => {

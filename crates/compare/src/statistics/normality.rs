@@ -37,7 +37,7 @@ use evidence::Evidence;
 use features::Features;
 use keys::{STEPS, WAITING_STEPS};
 use roles::Role;
-use sorts::{New, Null, SORTS, Sort, by_sort, greatest, new_steps, sorts};
+use sorts::{Judged, Null, SORTS, Sort, by_sort, greatest, new_steps, sorts};
 use surprisal::{Object, Population, judge, oddities};
 
 /// The roles that traces play in some runs.
@@ -57,6 +57,21 @@ const RESAMPLES: usize = 20;
 /// A trace is stable in a resample if it is among the first so many.
 const FIRST: usize = 3;
 
+/// A trace beside several normal runs.
+pub(crate) struct Standing {
+    pub(crate) p: f64,
+    /// Whether normal runs have traces as unusual, by the level.
+    pub(crate) is_usual: bool,
+    /// Whether normal runs do the same each time: then its first divergence is no chance.
+    pub(crate) is_steady: bool,
+    /// Whether it is the order of its calls that is unusual.
+    pub(crate) is_out_of_order: bool,
+    pub(crate) score: f64,
+    pub(crate) stability: f64,
+    pub(crate) role: Option<String>,
+    pub(crate) evidence: Vec<Evidence>,
+}
+
 /// The last run beside those before it.
 pub(crate) struct Normality {
     features: Features,
@@ -65,14 +80,10 @@ pub(crate) struct Normality {
     object_of: Vec<usize>,
     /// What normal runs' scores are.
     normals: Null,
-    /// For each object its stratum.
-    strata: Vec<usize>,
     /// The scores of the last run's objects, one list a family.
     faulty: Vec<Vec<Option<f64>>>,
-    /// For each object its score in each sort of families.
-    scores: Vec<[f64; SORTS]>,
-    /// For each object what it has of new steps.
-    new: Vec<New>,
+    /// What that says of each object.
+    judged: Vec<Judged>,
     /// For each object the share of resamples in which it is among the first; not computed (0) where no
     /// trace is unusual.
     stability: Vec<f64>,
@@ -122,8 +133,13 @@ impl Normality {
             by_sort: [Sort::Firm, Sort::Waiting, Sort::Wavering].map(of_sort),
         };
         let faulty = of_run(normals);
-        let scores = by_sort(&faulty, &sorts, &strata);
-        let new = new_steps(&features, &object_of, &faulty, population.objects.len());
+        let new = new_steps(&features, &object_of, &faulty, strata.len());
+        let judged = by_sort(&faulty, &sorts, &strata).into_iter().zip(strata);
+        let judged = judged.zip(new).map(|((scores, stratum), new)| Judged {
+            scores,
+            stratum,
+            new,
+        });
         let names: Vec<TraceName> = features.names.iter().map(|name| name.trace).collect();
         let mut normality = Self {
             roles: roles::named(&names, &role_of),
@@ -131,10 +147,8 @@ impl Normality {
             population,
             object_of,
             normals: null,
-            strata,
+            judged: judged.collect(),
             faulty,
-            scores,
-            new,
             stability: Vec::new(),
             role_of,
             shared,
@@ -158,17 +172,15 @@ impl Normality {
 
     /// How unusual a trace is; 0 for one that is not compared.
     pub(crate) fn score(&self, object: ObjectName) -> f64 {
-        self.object(object).map_or(0.0, |object| {
-            self.scores[object].iter().copied().fold(0.0, f64::max)
-        })
+        self.object(object)
+            .map_or(0.0, |it| self.judged[it].score())
     }
 
     /// The p-value of a trace: how often a normal run has a trace as unusual. 1 for one that is not
     /// compared.
     pub(crate) fn p(&self, name: ObjectName) -> f64 {
         self.object(name).map_or(1.0, |object| {
-            let (scores, stratum) = (&self.scores[object], self.strata[object]);
-            let p = self.normals.p(scores, stratum, self.new[object]);
+            let p = self.normals.p(&self.judged[object]);
             p.max(self.least(name.trace))
         })
     }
@@ -187,38 +199,36 @@ impl Normality {
         names.map(|name| self.p(*name)).fold(1.0, f64::min)
     }
 
-    /// Whether the order of its calls says that a trace is unusual, at this level.
-    pub(crate) fn is_out_of_order(&self, name: ObjectName, level: f64) -> bool {
-        self.least(name.trace) < level
-            && self.object(name).is_some_and(|object| {
-                let steps = self.features.meanings.iter().zip(&self.faulty);
-                let mut steps = steps.filter(|(it, _)| [STEPS, WAITING_STEPS].contains(&it.name));
-                steps.any(|(_, scores)| scores[object].is_some_and(|it| it > 0.0))
-                    && self.normals.by_order(
-                        &self.scores[object],
-                        self.strata[object],
-                        self.new[object],
-                    ) < level
-            })
+    /// How unusual a trace is, at this level; without evidence.
+    pub(crate) fn standing(&self, trace: TraceName, level: f64) -> Standing {
+        let place = self.place(trace.into());
+        let object = place.map(|it| self.object_of[it]);
+        let is_out_of_order =
+            |object| self.least(trace) < level && self.is_out_of_order(object, level);
+        let p = self.p(trace.into());
+        Standing {
+            p,
+            is_usual: p >= level,
+            is_steady: place.is_none_or(|it| self.is_steady(it)),
+            is_out_of_order: object.is_some_and(is_out_of_order),
+            score: self.score(trace.into()),
+            stability: object.map_or(0.0, |it| self.stability[it]),
+            role: place.map(|it| self.roles[self.role_of[it]].name.clone()),
+            evidence: Vec::new(),
+        }
     }
 
-    /// The share of resamples of the normal runs in which a trace is among the first.
-    pub(crate) fn stability(&self, object: ObjectName) -> f64 {
-        self.object(object)
-            .map_or(0.0, |object| self.stability[object])
+    /// Whether the order of its calls says that an object is unusual, at this level.
+    fn is_out_of_order(&self, object: usize, level: f64) -> bool {
+        let steps = self.features.meanings.iter().zip(&self.faulty);
+        let mut steps = steps.filter(|(it, _)| [STEPS, WAITING_STEPS].contains(&it.name));
+        steps.any(|(_, scores)| scores[object].is_some_and(|it| it > 0.0))
+            && self.normals.by_order(&self.judged[object]) < level
     }
 
-    /// The role of a trace.
-    pub(crate) fn role(&self, object: ObjectName) -> Option<&str> {
-        Some(&self.roles[self.role_of[self.place(object)?]].name)
-    }
-
-    /// Whether a trace does the same in all normal runs, but for how often.
-    pub(crate) fn is_steady(&self, object: ObjectName) -> bool {
-        let Some(name) = self.place(object) else {
-            return true;
-        };
-        let classes = &self.features.classes[name][..self.population.runs - 1];
+    /// Whether a trace, given by its place, does the same in all normal runs, but for how often.
+    fn is_steady(&self, place: usize) -> bool {
+        let classes = &self.features.classes[place][..self.population.runs - 1];
         let mut classes = classes.iter().flatten();
         let Some(first) = classes.next() else {
             return true;
@@ -253,14 +263,8 @@ impl Normality {
             return Vec::new();
         };
         let families = self.faulty.iter().enumerate();
-        let stratum = self.strata[object];
-        let by_order = self
-            .normals
-            .by_order(&self.scores[object], stratum, self.new[object]);
-        let decides = by_order
-            < self
-                .normals
-                .of_sort(Sort::Wavering, &self.scores[object], stratum);
+        let (normals, judged) = (&self.normals, &self.judged[object]);
+        let decides = normals.by_order(judged) < normals.of_sort(Sort::Wavering, judged);
         let families = families.filter_map(|(family, scores)| {
             let name = self.features.meanings[family].name;
             let is_order = [STEPS, WAITING_STEPS].contains(&name);

@@ -127,6 +127,7 @@ fn named<'a>(trees: &Trees, functions: impl Iterator<Item = &'a FunctionKey>) ->
 }
 
 /// Who calls whom in some trees.
+#[derive(Default)]
 struct Calls {
     callers: FxHashMap<FunctionKey, FxHashSet<Option<FunctionKey>>>,
     callees: FxHashMap<Option<FunctionKey>, FxHashSet<FunctionKey>>,
@@ -134,16 +135,12 @@ struct Calls {
 
 impl Calls {
     fn of(trees: &Trees, roots: &[NodeId]) -> Self {
-        let (mut callers, mut callees) = (FxHashMap::default(), FxHashMap::default());
+        let mut calls = Self::default();
         for (caller, callee) in tree_calls(&trees.forest, roots) {
-            FxHashMap::entry(&mut callers, callee)
-                .or_insert_with(FxHashSet::default)
-                .insert(caller);
-            FxHashMap::entry(&mut callees, caller)
-                .or_insert_with(FxHashSet::default)
-                .insert(callee);
+            calls.callers.entry(callee).or_default().insert(caller);
+            calls.callees.entry(caller).or_default().insert(callee);
         }
-        Self { callers, callees }
+        calls
     }
 }
 
@@ -158,47 +155,31 @@ struct Once {
 fn once(trees: &mut Trees, codes: &Codes, options: &Options) -> Once {
     let roots = projected(trees, options);
     let inlinable = inlinable(trees);
-    let (faulty_roots, normals) = match roots.split_last() {
-        Some((faulty, normals)) => (faulty.as_slice(), normals.concat()),
-        None => (&[][..], Vec::new()),
-    };
-    let normal = Calls::of(trees, &normals);
-    let faulty = Calls::of(trees, faulty_roots);
-    let only = |own: &Calls, other: &Calls| -> FxHashSet<FunctionKey> {
-        let each = own.callers.keys().copied();
-        each.filter(|it| inlinable[it.0 as usize] && !other.callers.contains_key(it))
+    let (normals, last) = roots.split_at(roots.len() - 1);
+    let calls = [normals.concat(), last.concat()].map(|it| Calls::of(trees, &it));
+    let only = |own: usize| -> FxHashSet<FunctionKey> {
+        let other = &calls[1 - own].callers;
+        let each = calls[own].callers.keys().copied();
+        each.filter(|it| inlinable[it.0 as usize] && !other.contains_key(it))
             .collect()
     };
-    let mut normal_only = only(&normal, &faulty);
-    let mut faulty_only = only(&faulty, &normal);
+    let mut alone = [only(0), only(1)];
     let mut reachable = FxHashSet::default();
-    if !(normal_only.is_empty() && faulty_only.is_empty()) {
+    if alone.iter().any(|it| !it.is_empty()) {
         // Who called whom a filter does not tell.
         let before: Vec<NodeId> = trees.normals().iter().flat_map(RunTrees::roots).collect();
-        let normal = Calls::of(trees, &before);
-        let faulty = Calls::of(trees, &trees.last().roots());
-        let sides = [
-            (
-                &mut normal_only,
-                (&normal, &codes.normal),
-                (&faulty, &codes.faulty),
-            ),
-            (
-                &mut faulty_only,
-                (&faulty, &codes.faulty),
-                (&normal, &codes.normal),
-            ),
-        ];
-        for (alone, (calls, own), (other_calls, other)) in sides {
+        let whole = [before, trees.last().roots()].map(|it| Calls::of(trees, &it));
+        let codes = [&codes.normal, &codes.faulty];
+        for (own, alone) in alone.iter_mut().enumerate() {
             let beside = Beside {
-                own,
-                other,
-                calls: &|it| other_calls.callers.contains_key(&it),
+                own: codes[own],
+                other: codes[1 - own],
+                calls: &|it| whole[1 - own].callers.contains_key(&it),
                 is_imported: &|it| trees.forest.function(it).imported,
             };
             let is_own = |it: &&FunctionKey| !trees.forest.function(**it).imported;
             let callers = |it: &FunctionKey| {
-                let callers = calls.callers.get(it).cloned().unwrap_or_default();
+                let callers = whole[own].callers.get(it).cloned().unwrap_or_default();
                 (*it, callers)
             };
             let found = beside.reachable(&alone.iter().filter(is_own).map(callers).collect());
@@ -206,32 +187,29 @@ fn once(trees: &mut Trees, codes: &Codes, options: &Options) -> Once {
             reachable.extend(found);
         }
     }
+    let [normal_only, faulty_only] = &mut alone;
     // The normal build inlines more than the other, or what is called by few is new.
     if faulty_only.len() < 2 || faulty_only.len() <= normal_only.len() {
-        let each: Vec<Calls> = faulty_roots
+        let each: Vec<Calls> = last
+            .concat()
             .iter()
             .map(|root| Calls::of(trees, &[*root]))
             .collect();
-        faulty_only.retain(|function| {
-            let calls = !faulty
-                .callees
-                .get(&Some(*function))
-                .is_none_or(FxHashSet::is_empty);
-            let have = each
-                .iter()
-                .filter(|it| it.callers.contains_key(function))
-                .count();
-            let comes_there = |it: &&Calls| {
-                let mut callers = faulty.callers[function].iter();
-                callers.any(|caller| it.callees.contains_key(caller))
-            };
-            calls || 2 * have >= each.iter().filter(comes_there).count()
-        });
+        faulty_only.retain(|function| is_common(*function, &calls[1], &each));
     }
-    Once {
-        alone: [normal_only, faulty_only],
-        reachable,
-    }
+    Once { alone, reachable }
+}
+
+/// Whether a function calls others, or at least half of the traces that come to its callers call it.
+fn is_common(function: FunctionKey, all: &Calls, each: &[Calls]) -> bool {
+    let callees = all.callees.get(&Some(function));
+    let calls = callees.is_some_and(|it| !it.is_empty());
+    let have = each.iter().filter(|it| it.callers.contains_key(&function));
+    let comes_there = |it: &&Calls| {
+        let mut callers = all.callers[&function].iter();
+        callers.any(|caller| it.callees.contains_key(caller))
+    };
+    calls || 2 * have.count() >= each.iter().filter(comes_there).count()
 }
 
 /// How many names a note lists before it counts the rest, and how long one may be.

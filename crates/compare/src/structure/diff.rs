@@ -96,21 +96,24 @@ pub fn diff(
     let lens = Lens::of(options);
     let mut trees = Trees::new(&[normal, faulty], &everything)?;
     let builds = builds::leave_out(&mut trees, &everything);
-    let mut projection = trees.projection(&lens);
+    let mut projection = trees.projection(Some(&lens), &[]);
     let find = |run: usize, of: &str| {
-        trees.runs[run].root(trace).ok_or_else(|| {
+        trees.runs[run].place(trace).ok_or_else(|| {
             Error::Nothing(format!(
                 "expected trace {trace} in both runs, found none in the {of} one"
             ))
         })
     };
-    let (whole_normal, whole_faulty) = (find(0, "normal")?, find(1, "faulty")?);
+    let places = [find(0, "normal")?, find(1, "faulty")?];
+    let roots = trees.projected(&mut projection);
     let mut names = Names::new();
-    for root in trees.projected(&mut projection).into_iter().flatten() {
-        trees.forest.name_loops(root, &mut names);
+    for root in roots.iter().flatten() {
+        trees.forest.name_loops(*root, &mut names);
     }
-    let normal_side = Side::projected(&mut trees.forest, whole_normal, &mut projection);
-    let faulty_side = Side::projected(&mut trees.forest, whole_faulty, &mut projection);
+    let [normal_side, faulty_side] = [0, 1].map(|run| Side {
+        whole: trees.runs[run].traces[places[run]].root,
+        root: roots[run][places[run]],
+    });
     let empty = |side: Side| trees.forest.node(side.root).events == 0;
     if empty(normal_side) && empty(faulty_side) {
         return Err(Error::Nothing(format!(

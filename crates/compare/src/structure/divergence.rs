@@ -133,12 +133,6 @@ impl Side {
     pub const fn whole(root: NodeId) -> Self {
         Self { whole: root, root }
     }
-
-    /// A trace under a filter (`--ignore`: functions that are removed before anything is compared).
-    pub fn projected(forest: &mut Forest, whole: NodeId, projection: &mut Projection) -> Self {
-        let root = forest.project(whole, projection);
-        Self { whole, root }
-    }
 }
 
 /// Where `faulty` first leaves `normal`. `projection` is the filter with which the sides were made,
@@ -217,7 +211,7 @@ pub(crate) fn beside(
 const CALLS: usize = 3;
 
 /// What a loop calls first, in short: `[exchange update measure ...]`. What a library does only where there is nothing else.
-fn calls(forest: &Forest, looped: NodeId) -> String {
+pub(crate) fn told_loop(forest: &Forest, looped: NodeId) -> String {
     let called = called(forest, looped);
     let name = |function: &FunctionKey| forest.function(*function).name.as_str();
     let own = called.iter().map(name).filter(|it| !is_standard(it));
@@ -278,7 +272,7 @@ fn describe(forest: &Forest, trace: TraceName, mismatch: &Mismatch, names: &Name
 impl Divergence {
     /// Says what the loops around it call; `examples` has a loop of each body.
     pub(crate) fn tell_loops(&mut self, forest: &Forest, examples: &FxHashMap<BodyId, NodeId>) {
-        let told = |body: &BodyId| Some(calls(forest, *examples.get(body)?));
+        let told = |body: &BodyId| Some(told_loop(forest, *examples.get(body)?));
         let around: Option<Vec<String>> = self.trees.bodies.iter().map(told).collect();
         self.trees.around = around.unwrap_or_default();
     }

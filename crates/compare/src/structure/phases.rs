@@ -13,8 +13,10 @@
 //! A body is what a phase calls, each call with its whole shape, loops counted once: trip counts make no new body.
 //! *Costs*: the direct calls of one frame, at most [`MOST`] of them. *Not for* threads without such a loop.
 
+use crate::calls::function;
 use crate::difftrace::trees::Trees;
 use crate::naming::{is_shown, told};
+use crate::numbered::Numbered;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Shape};
 use lockstep_loops::{Bodies, Element, Key, Mode, fold};
 use lockstep_trace::is_standard;
@@ -71,18 +73,13 @@ impl Phases {
     }
 }
 
-/// What the phases of a frame do.
-struct Bodied {
-    keys: Vec<Vec<Step>>,
-}
-
 /// A step of a phase: a call's shape, the same number for the same shape.
 type Step = u32;
 
 /// Numbers for shapes, and the bodies of loops over them.
 #[derive(Default)]
 struct Known {
-    shapes: FxHashMap<Shape, Step>,
+    shapes: Numbered<Shape>,
     bodies: Bodies,
 }
 
@@ -113,29 +110,22 @@ pub(crate) fn phases(
             break marker;
         }
         // Down to where most happens.
-        let (function, node, before) = *frame.calls.iter().max_by_key(|(_, node, before)| {
-            (forest.node(*node).events, std::cmp::Reverse(*before))
-        })?;
+        let (function, inner) = frame.down(forest, None)?;
         path.push(function);
-        frame = Frame::of(forest, node, frame.start + before)?;
+        frame = inner;
     };
-    let others: Vec<Bodied> = normals
+    let others: Vec<Vec<Vec<Step>>> = normals
         .iter()
-        .filter_map(|root| {
-            Some(
-                Frame::at(forest, *root, &path)?
-                    .phases(forest, marker, &mut known)
-                    .0,
-            )
-        })
+        .filter_map(|root| Frame::at(forest, *root, &path))
+        .map(|frame| frame.phases(forest, marker, &mut known).0)
         .collect();
-    let usual: FxHashSet<&Vec<Step>> = others.iter().flat_map(|it| &it.keys).collect();
+    let usual: FxHashSet<&Vec<Step>> = others.iter().flatten().collect();
     // Where one normal run has bodies that the others have not, a new body says nothing.
     let alike = others.iter().all(|one| {
-        let mine: FxHashSet<&Vec<Step>> = one.keys.iter().collect();
+        let mine: FxHashSet<&Vec<Step>> = one.iter().collect();
         usual.iter().all(|body| mine.contains(*body))
     });
-    let first = others.first().map_or(0, |it| it.keys.len());
+    let first = others.first().map_or(0, Vec::len);
     // More bodies than that, or others in each run, say nothing by being new; the phases are counted all the same.
     let says = alike && 2 * usual.len() <= first;
     if first < LEAST {
@@ -150,13 +140,9 @@ pub(crate) fn phases(
         function: frame.name.map_or_else(|| "the thread".to_owned(), name),
         marker: name(marker),
         normal: first,
-        faulty: now.keys.len(),
-        first_new: now
-            .keys
-            .iter()
-            .position(|body| is_new(&body))
-            .map(|at| at + 1),
-        new: now.keys.iter().filter(is_new).count(),
+        faulty: now.len(),
+        first_new: now.iter().position(|body| is_new(&body)).map(|at| at + 1),
+        new: now.iter().filter(is_new).count(),
         at: within.map(|event| starts.partition_point(|start| *start <= event)),
     })
 }
@@ -164,30 +150,23 @@ pub(crate) fn phases(
 impl Frame {
     /// The direct calls of a call or trace that begins with event `start`; `None` if they are too many.
     fn of(forest: &Forest, id: NodeId, start: u64) -> Option<Self> {
-        let node = forest.node(id);
-        let (name, own) = match node.label {
-            Label::Call(call) => (Some(call.function), 1),
-            _ => (None, 0),
-        };
+        let name = function(forest, id);
         let mut frame = Self {
             name,
             calls: Vec::new(),
             start,
-            events: node.events,
+            events: forest.node(id).events,
         };
-        let mut before = own;
-        let mut work: Vec<(NodeId, u64)> = Vec::new();
-        let push = |work: &mut Vec<(NodeId, u64)>, id: NodeId| {
-            work.extend(
-                forest
-                    .node(id)
-                    .items
-                    .iter()
-                    .rev()
-                    .map(|it| (it.node, it.times)),
-            );
+        let mut before = u64::from(name.is_some());
+        let items = |id| {
+            forest
+                .node(id)
+                .items
+                .iter()
+                .rev()
+                .map(|it| (it.node, it.times))
         };
-        push(&mut work, id);
+        let mut work: Vec<(NodeId, u64)> = items(id).collect();
         while let Some((id, times)) = work.pop() {
             if times > 1 {
                 work.push((id, times - 1));
@@ -201,7 +180,7 @@ impl Frame {
                     frame.calls.push((call.function, id, before));
                     before += node.events;
                 }
-                Label::Loop(_) | Label::Iteration => push(&mut work, id),
+                Label::Loop(_) | Label::Iteration => work.extend(items(id)),
                 Label::Return | Label::Trace => before += node.events,
             }
         }
@@ -212,13 +191,17 @@ impl Frame {
     fn at(forest: &Forest, root: NodeId, path: &[FunctionKey]) -> Option<Self> {
         let mut frame = Self::of(forest, root, 0)?;
         for function in path {
-            let calls = frame.calls.iter().filter(|call| call.0 == *function);
-            let (_, node, before) = calls.max_by_key(|(_, node, before)| {
-                (forest.node(*node).events, std::cmp::Reverse(*before))
-            })?;
-            frame = Self::of(forest, *node, frame.start + before)?;
+            frame = frame.down(forest, Some(*function))?.1;
         }
         Some(frame)
+    }
+
+    /// The call in which most happens, of a function if one is given.
+    fn down(&self, forest: &Forest, of: Option<FunctionKey>) -> Option<(FunctionKey, Self)> {
+        let calls = (self.calls.iter()).filter(|call| of.is_none_or(|it| it == call.0));
+        let (function, node, before) =
+            calls.max_by_key(|it| (forest.node(it.1).events, std::cmp::Reverse(it.2)))?;
+        Some((*function, Self::of(forest, *node, self.start + before)?))
     }
 
     /// The function whose calls are the beginnings of the phases: of those that recur all the time, and not much more often
@@ -262,7 +245,7 @@ impl Frame {
         forest: &Forest,
         marker: FunctionKey,
         known: &mut Known,
-    ) -> (Bodied, Vec<u64>) {
+    ) -> (Vec<Vec<Step>>, Vec<u64>) {
         let mut keys: Vec<Vec<Step>> = Vec::new();
         let mut starts = Vec::new();
         let mut distinct: FxHashMap<Vec<Step>, Vec<Step>> = FxHashMap::default();
@@ -282,14 +265,13 @@ impl Frame {
                 starts.push(self.start + before);
             }
             if !starts.is_empty() {
-                let next = known.shapes.len() as Step;
-                body.push(*known.shapes.entry(forest.shape(*node)).or_insert(next));
+                body.push(known.shapes.number(forest.shape(*node)) as Step);
             }
         }
         if !starts.is_empty() {
             close(&mut body, &mut keys, &mut known.bodies);
         }
-        (Bodied { keys }, starts)
+        (keys, starts)
     }
 }
 

@@ -5,6 +5,7 @@ mod builds;
 mod causes;
 mod diff;
 mod divergence;
+mod folders;
 mod library;
 mod made;
 mod normal_runs;

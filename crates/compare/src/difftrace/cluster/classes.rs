@@ -8,6 +8,7 @@ use super::condensed::Condensed;
 use super::nearest::Clusters;
 use super::{Dendrogram, Merge, single};
 use crate::Linkage;
+use crate::numbered::Numbered;
 
 /// The tree of objects, each of a class.
 #[derive(Debug, Clone)]
@@ -87,13 +88,9 @@ impl<'a> ClassTree<'a> {
             }
             alone = alone.saturating_sub(members.len().saturating_sub(1));
         }
-        let mut known = vec![None; numbers];
-        let mut next = 0;
+        let mut known = Numbered::default();
         for label in labels {
-            *label = *known[*label].get_or_insert_with(|| {
-                next += 1;
-                next - 1
-            });
+            *label = known.number(*label);
         }
     }
 

@@ -56,20 +56,20 @@ impl Condensed {
 impl Distance {
     /// Distances between all pairs of classes of a similarity matrix.
     pub(crate) fn of_similarity(self, matrix: &ClassMatrix) -> Condensed {
-        let apart = |a, b| 1.0 - matrix.value(a, b);
-        match self {
-            Self::OneMinus => Condensed::new(matrix.count(), apart),
-            Self::Sqrt => Condensed::new(matrix.count(), |a, b| apart(a, b).sqrt()),
-            Self::Rows => rows(matrix),
-        }
+        self.of(matrix, |value| 1.0 - value)
     }
 
     /// The same of a difference of two (JSM_D): a large difference is a large distance, so that a trace
     /// whose relations all changed stands apart.
     pub(crate) fn of_difference(self, matrix: &ClassMatrix) -> Condensed {
+        self.of(matrix, |value| value)
+    }
+
+    fn of(self, matrix: &ClassMatrix, apart: impl Fn(f64) -> f64) -> Condensed {
+        let apart = |a, b| apart(matrix.value(a, b));
         match self {
-            Self::OneMinus => Condensed::new(matrix.count(), |a, b| matrix.value(a, b)),
-            Self::Sqrt => Condensed::new(matrix.count(), |a, b| matrix.value(a, b).sqrt()),
+            Self::OneMinus => Condensed::new(matrix.count(), apart),
+            Self::Sqrt => Condensed::new(matrix.count(), |a, b| apart(a, b).sqrt()),
             Self::Rows => rows(matrix),
         }
     }

@@ -393,8 +393,8 @@ fn reasons(finding: &Finding, likeness: &Likeness) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::disagreement::Wrong;
     use crate::findings::finding::Causal;
+    use crate::findings::wrong::Wrong;
 
     fn at_time(time: u64) -> Causal {
         Causal {

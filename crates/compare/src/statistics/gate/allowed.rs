@@ -14,7 +14,7 @@ use super::settled::{Follows, Sequence};
 use crate::calls::Edge;
 use crate::structure::arguments::Said;
 use lockstep_calltree::FunctionKey;
-use lockstep_trace::ProcessName;
+use lockstep_trace::{EndKind, ProcessName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The least and the most that normal runs have.
@@ -44,7 +44,7 @@ impl Range {
 }
 
 /// How a run ended: in which way, and with which number.
-pub(super) type Ended = (String, Option<i32>);
+pub(super) type Ended = (EndKind, Option<i32>);
 
 /// What is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,11 +163,10 @@ struct Beside<'a> {
 impl Beside<'_> {
     fn departures(&self) -> Vec<Departure> {
         let mut found = Vec::new();
-        let ends = || self.normals.iter().filter_map(|it| it.end.clone());
-        if let (Some(now), Some(normal)) = (&self.now.end, ends().next())
-            && ends().all(|it| it != *now)
+        let ends = || self.normals.iter().filter_map(|it| it.end);
+        if let (Some(now), Some(normal)) = (self.now.end, ends().next())
+            && ends().all(|it| it != now)
         {
-            let now = now.clone();
             found.push(Departure::End { normal, now });
         }
         let all = || self.normals.iter().copied().chain([self.now]);

@@ -45,7 +45,7 @@ fn of_process() -> impl Strategy<Value = OfProcess> {
     let given = prop::collection::btree_map(given, 1..3u64, 0..3);
     let given = prop::collection::btree_map(Just("MPI_Send".to_owned()), given, 0..2);
     (calls, frames, given, 0..2i32).prop_map(|(calls, frames, given, status)| OfProcess {
-        end: Some(("exited".to_owned(), Some(status))),
+        end: Some((EndKind::Exited, Some(status))),
         calls,
         frames,
         given,
@@ -146,7 +146,7 @@ fn steps(times: u64) -> Behaviour {
         answers: false,
     };
     let own = OfProcess {
-        end: Some(("exited".to_owned(), Some(0))),
+        end: Some((EndKind::Exited, Some(0))),
         calls: BTreeMap::from([
             ((None, main), amount(1)),
             ((Some(main), step), amount(times)),

@@ -17,7 +17,7 @@ pub enum Compiled {
 }
 
 /// What is otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A process is not there.
@@ -35,11 +35,12 @@ pub enum Kind {
     /// What an MPI call was given.
     Argument,
     /// In which order calls are made.
+    #[default]
     Order,
 }
 
 /// One difference.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Difference {
     /// What is otherwise.
     pub kind: Kind,

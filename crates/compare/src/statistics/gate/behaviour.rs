@@ -8,7 +8,7 @@ use crate::calls::{Edge, add};
 use crate::difftrace::trees::{RunTrees, Trees};
 use crate::structure::arguments::{Said, calls, is_first_come, is_poll};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
-use lockstep_trace::{End, ProcessName, ThreadName};
+use lockstep_trace::{EndKind, ProcessName, ThreadName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub(super) type Given = Vec<(&'static str, Said)>;
 /// What a process did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OfProcess {
-    pub end: Option<(String, Option<i32>)>,
+    pub end: Option<(EndKind, Option<i32>)>,
     pub calls: BTreeMap<Edge, Amount>,
     pub frames: BTreeMap<FunctionKey, Frames>,
     /// By function of MPI.
@@ -77,7 +77,7 @@ fn behaviour(
         };
         if of_run.traces.iter().any(|it| it.name.process == name) {
             let of_process = found.processes.entry(name).or_default();
-            of_process.end = Some(ended(&process.end));
+            of_process.end = Some((process.end.kind, process.end.code));
         }
     }
     let (given, first_come) = given(of_run);
@@ -98,11 +98,6 @@ fn behaviour(
         gathered.finish(classes, first_come, of_process);
     }
     found
-}
-
-fn ended(end: &End) -> (String, Option<i32>) {
-    let kind = format!("{:?}", end.kind).to_lowercase();
-    (kind, end.code)
 }
 
 /// What the threads of a process did.

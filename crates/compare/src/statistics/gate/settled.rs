@@ -9,6 +9,7 @@
 //! *Costs*: loops without questions, locks and pauses are taken as they are folded; others are gone through round by round.
 
 use super::quiet::{ALL, Class, Classes, Quiet};
+use crate::calls::function;
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -232,11 +233,9 @@ impl<'a> Settler<'a> {
             forgotten: draft.forgotten,
             ..Frame::default()
         };
-        for (node, count) in list.calls {
-            if let Label::Call(call) = self.forest.node(node).label {
-                frame.calls.push((node, call.function, count));
-            }
-        }
+        let calls = list.calls.into_iter();
+        let calls = calls.filter_map(|(it, count)| Some((it, function(self.forest, it)?, count)));
+        frame.calls.extend(calls);
         frame.calls.sort_unstable();
         frame.sorted = sorted(&frame.calls, list.rows);
         frame.answers = !frame.forgotten.is_empty();
@@ -249,7 +248,7 @@ impl<'a> Settler<'a> {
         let named = |it: FunctionKey| self.classes.named[it.0 as usize];
         let forest = self.forest;
         forest.within(node, 1, |id, _| {
-            let Label::Call(call) = forest.node(id).label else {
+            let Some(called) = function(forest, id) else {
                 return;
             };
             let mut add = |function: FunctionKey| {
@@ -259,18 +258,18 @@ impl<'a> Settler<'a> {
                 frame.first_come |= named.first_come;
                 frame.receives |= named.receives;
             };
-            add(call.function);
+            add(called);
             // What it calls calls nothing: it does little else.
-            let mut called = Vec::new();
-            let mut is_small = !named(call.function).is_runtime;
-            forest.within(id, 1, |inner, _| {
-                if let Label::Call(it) = forest.node(inner).label {
-                    called.push(it.function);
-                    is_small &= forest.node(inner).items.is_empty();
+            let mut inner = Vec::new();
+            let mut is_small = !named(called).is_runtime;
+            forest.within(id, 1, |id, _| {
+                if let Some(function) = function(forest, id) {
+                    inner.push(function);
+                    is_small &= forest.node(id).items.is_empty();
                 }
             });
             if is_small {
-                called.into_iter().for_each(add);
+                inner.into_iter().for_each(add);
             }
         });
     }
@@ -406,14 +405,10 @@ impl Draft {
 
     fn forget_from(&mut self, at: usize, forest: &Forest) {
         for entry in self.entries.drain(at..) {
-            match forest.node(entry.node).label {
-                Label::Call(call) => {
-                    self.forgotten.insert(call.function);
-                }
-                _ => forest.within(entry.node, 1, |node, _| {
-                    if let Label::Call(call) = forest.node(node).label {
-                        self.forgotten.insert(call.function);
-                    }
+            match function(forest, entry.node) {
+                Some(call) => drop(self.forgotten.insert(call)),
+                None => forest.within(entry.node, 1, |node, _| {
+                    self.forgotten.extend(function(forest, node));
                 }),
             }
         }

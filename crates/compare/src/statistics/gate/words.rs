@@ -2,7 +2,7 @@
 
 use super::answer::{Detail, Difference, Kind};
 use crate::naming::{listed, range, times, told, told_around};
-use lockstep_trace::ProcessName;
+use lockstep_trace::{EndKind, ProcessName};
 
 /// The answer in a sentence.
 pub(super) fn verdict(differences: &[Difference], normals: usize) -> String {
@@ -23,11 +23,11 @@ pub(super) fn verdict(differences: &[Difference], normals: usize) -> String {
 }
 
 /// How a process ended.
-pub(super) fn ended((kind, code): &(String, Option<i32>)) -> String {
-    match (kind.as_str(), code) {
-        ("exited", Some(code)) => format!("exited with status {code}"),
-        ("signalled", Some(signal)) => format!("was ended by signal {signal}"),
-        ("running", _) => "was still running".to_owned(),
+pub(super) fn ended((kind, code): (EndKind, Option<i32>)) -> String {
+    match (kind, code) {
+        (EndKind::Exited, Some(code)) => format!("exited with status {code}"),
+        (EndKind::Signalled, Some(signal)) => format!("was ended by signal {signal}"),
+        (EndKind::Running, _) => "was still running".to_owned(),
         _ => "was killed".to_owned(),
     }
 }

@@ -8,7 +8,8 @@ use crate::difftrace::attribute::what::Entry;
 use crate::difftrace::parting;
 use crate::difftrace::trees::Trees;
 use crate::naming::{told, told_around};
-use lockstep_calltree::{FunctionKey, Label, NodeId};
+use crate::structure::divergence::told_loop;
+use lockstep_calltree::FunctionKey;
 use lockstep_trace::{Event, Thread, TraceName};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -62,10 +63,6 @@ impl Evidence {
         }
     }
 }
-
-/// So many elements of a loop are told, and so many loops within each other.
-const BODY: usize = 8;
-const DEEP: usize = 2;
 
 /// How many pieces of evidence are told of a trace.
 const TOLD: usize = 3;
@@ -197,33 +194,6 @@ impl Words<'_> {
         told(self.name(function))
     }
 
-    /// What a loop calls, loops in it by what they call: `[exchange [update]* measure]`.
-    fn body(&self, looped: NodeId, depth: usize) -> String {
-        let forest = &self.trees.forest;
-        let Some(item) = forest.node(looped).items.first() else {
-            return "[]".to_owned();
-        };
-        let of_iteration: Vec<NodeId> = match forest.node(item.node).label {
-            Label::Iteration => (forest.node(item.node).items.iter())
-                .map(|item| item.node)
-                .collect(),
-            _ => vec![item.node],
-        };
-        let mut words: Vec<String> = (of_iteration.iter().take(BODY))
-            .map(|id| match forest.node(*id).label {
-                Label::Call(call) => self.told(call.function).into_owned(),
-                Label::Loop(_) if depth < DEEP => format!("{}*", self.body(*id, depth + 1)),
-                Label::Loop(_) => "[...]*".to_owned(),
-                Label::Return => "return".to_owned(),
-                Label::Trace | Label::Iteration => String::new(),
-            })
-            .collect();
-        if of_iteration.len() > BODY {
-            words.push("...".to_owned());
-        }
-        format!("[{}]", words.join(" "))
-    }
-
     /// The call that an attribute is about.
     fn call(&self, key: &Key) -> Option<(FunctionKey, FunctionKey)> {
         match key {
@@ -294,7 +264,7 @@ impl Words<'_> {
                 format!("the calls {}", names.join(" > "))
             }
             Key::Loop(caller, example, often) => {
-                let body = self.body(*example, 0);
+                let body = told_loop(&self.trees.forest, *example);
                 let within = caller.map_or_else(String::new, |it| format!(" in {}", self.told(it)));
                 format!("a loop {body}{within}{}", with(*often, "iterations"))
             }

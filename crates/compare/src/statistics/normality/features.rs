@@ -106,7 +106,7 @@ impl Features {
 
     fn of(trees: &mut Trees, options: &Options, left_out: &[String]) -> Self {
         let lens = (!options.sweep).then(|| Lens::of(options));
-        let mut projection = trees.projection_without(lens.as_ref(), left_out);
+        let mut projection = trees.projection(lens.as_ref(), left_out);
         let roots = trees.projected(&mut projection);
         let sequences = sequences(trees, options, left_out);
         // Every lens has the same objects.
@@ -347,7 +347,7 @@ fn sequences(
         .map(|lens| {
             let mut folding = Folding::default();
             let each = (0..trees.runs.len()).map(|run| {
-                let objects = trees.objects_without(run, &lens, left_out, &mut folding);
+                let objects = trees.objects(run, &lens, left_out, &mut folding);
                 let sequences = objects.items.into_iter().map(|item| item.sequence);
                 objects.names.into_iter().zip(sequences).collect()
             });

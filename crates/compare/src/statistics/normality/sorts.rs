@@ -29,49 +29,60 @@ impl Null {
     ///
     /// Of steps in functions that wait no more is said than how likely all that are new would be in this one of all runs, were they as
     /// likely in each: which way such a function takes now and then, few normal runs cannot know.
-    pub(super) fn p(&self, scores: &[f64; SORTS], stratum: usize, new: New) -> f64 {
-        let p =
-            self.by_order(scores, stratum, new)
-                .min(self.of_sort(Sort::Wavering, scores, stratum));
-        let p = p.min(self.of_any(scores));
-        match new.explain_all {
-            true => p.max(self.all_here(new)),
+    pub(super) fn p(&self, it: &Judged) -> f64 {
+        let p = self.by_order(it).min(self.of_sort(Sort::Wavering, it));
+        let p = p.min(self.of_any(it));
+        match it.new.explain_all {
+            true => p.max(self.all_here(it)),
             false => p,
         }
     }
 
     /// By families in which normal runs are alike, and by the order of calls.
-    pub(super) fn by_order(&self, scores: &[f64; SORTS], stratum: usize, new: New) -> f64 {
-        let waiting = self
-            .of_sort(Sort::Waiting, scores, stratum)
-            .max(self.all_here(new));
-        waiting.min(self.of_sort(Sort::Firm, scores, stratum))
+    pub(super) fn by_order(&self, it: &Judged) -> f64 {
+        let waiting = self.of_sort(Sort::Waiting, it).max(self.all_here(it));
+        waiting.min(self.of_sort(Sort::Firm, it))
     }
 
-    fn all_here(&self, new: New) -> f64 {
+    fn all_here(&self, it: &Judged) -> f64 {
         let runs = self.runs() as f64 + 1.0;
-        runs.powi(-i32::try_from(new.steps).unwrap_or(i32::MAX))
+        runs.powi(-i32::try_from(it.new.steps).unwrap_or(i32::MAX))
     }
 
-    pub(super) fn of_sort(&self, sort: Sort, scores: &[f64; SORTS], stratum: usize) -> f64 {
+    pub(super) fn of_sort(&self, sort: Sort, it: &Judged) -> f64 {
         let strata = &self.by_sort[sort as usize];
         let panels = SORTS * strata.len();
-        (tail::p_value(&strata[stratum], scores[sort as usize]) * panels as f64).min(1.0)
+        let p = tail::p_value(&strata[it.stratum], it.scores[sort as usize]);
+        (p * panels as f64).min(1.0)
     }
 
     /// By all families and strata together.
-    fn of_any(&self, scores: &[f64; SORTS]) -> f64 {
-        let score = scores.iter().copied().fold(0.0, f64::max);
+    fn of_any(&self, it: &Judged) -> f64 {
         let whole = |run: usize| {
             let each = self.by_sort.iter().flatten();
             each.map(|scores| scores[run]).fold(0.0, f64::max)
         };
         let whole: Vec<f64> = (0..self.runs()).map(whole).collect();
-        tail::p_value(&whole, score)
+        tail::p_value(&whole, it.score())
     }
 
     fn runs(&self) -> usize {
         self.by_sort[0].first().map_or(0, Vec::len)
+    }
+}
+
+/// An object of the last run.
+pub(super) struct Judged {
+    /// Its score in each sort of families.
+    pub(super) scores: [f64; SORTS],
+    pub(super) stratum: usize,
+    pub(super) new: New,
+}
+
+impl Judged {
+    /// Its greatest score.
+    pub(super) fn score(&self) -> f64 {
+        self.scores.iter().copied().fold(0.0, f64::max)
     }
 }
 

@@ -74,7 +74,7 @@ impl Codes {
 /// The trees of each run without what is left out.
 pub(super) fn projected(trees: &mut Trees, options: &Options) -> Vec<Vec<NodeId>> {
     let lens = (!options.sweep).then(|| Lens::of(options));
-    let mut projection = trees.projection_without(lens.as_ref(), &[]);
+    let mut projection = trees.projection(lens.as_ref(), &[]);
     trees.projected(&mut projection)
 }
 

@@ -76,16 +76,6 @@ impl Code {
         }
     }
 
-    /// Of such bodies.
-    #[cfg(test)]
-    fn from_bodies(bodies: impl IntoIterator<Item = (FunctionKey, Body)>) -> Self {
-        let mut code = Self::default();
-        for (key, body) in bodies {
-            code.bodies.entry(key).or_default().push(body);
-        }
-        code
-    }
-
     fn bodies(&self, function: FunctionKey) -> &[Body] {
         self.bodies.get(&function).map_or(&[], Vec::as_slice)
     }

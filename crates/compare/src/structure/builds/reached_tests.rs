@@ -1,5 +1,16 @@
 use super::*;
 
+impl Code {
+    /// Of such bodies.
+    fn from_bodies(bodies: impl IntoIterator<Item = (FunctionKey, Body)>) -> Self {
+        let mut code = Self::default();
+        for (key, body) in bodies {
+            code.bodies.entry(key).or_default().push(body);
+        }
+        code
+    }
+}
+
 const MAIN: FunctionKey = FunctionKey(0);
 const STEP: FunctionKey = FunctionKey(1);
 const APPLY: FunctionKey = FunctionKey(2);

@@ -63,6 +63,22 @@ pub(super) struct Split {
 }
 
 impl Edit {
+    /// Elements of one trace alone.
+    fn alone(nodes: Vec<NodeId>, in_faulty: bool) -> Self {
+        match in_faulty {
+            true => Self::Faulty(nodes),
+            false => Self::Normal(nodes),
+        }
+    }
+
+    /// The elements, if they are of that trace alone.
+    fn of_one(&self, in_faulty: bool) -> Option<&[NodeId]> {
+        match (self, in_faulty) {
+            (Self::Faulty(nodes), true) | (Self::Normal(nodes), false) => Some(nodes),
+            _ => None,
+        }
+    }
+
     /// The same change the other way round.
     pub fn mirrored(&self) -> Self {
         let all = |edits: &Rc<Vec<Self>>| Rc::new(mirrored(edits));
@@ -382,12 +398,8 @@ impl<'f> Aligner<'f> {
             let taken = found.nodes.len();
             let in_faulty = found.in_faulty;
             out.add(Edit::Continued(found));
-            match edits.next() {
-                Some(Edit::Faulty(nodes)) if in_faulty => {
-                    out.add(Edit::Faulty(nodes[taken..].to_vec()));
-                }
-                Some(Edit::Normal(nodes)) => out.add(Edit::Normal(nodes[taken..].to_vec())),
-                _ => {}
+            if let Some(rest) = edits.next().as_ref().and_then(|it| it.of_one(in_faulty)) {
+                out.add(Edit::alone(rest[taken..].to_vec(), in_faulty));
             }
         }
         out.list
@@ -466,28 +478,25 @@ impl<'f> Aligner<'f> {
         let mut out = Edits::default();
         let mut edits = edits.into_iter().peekable();
         while let Some(edit) = edits.next() {
-            let (before, after) = (out.list.last().cloned(), edits.peek().cloned());
             let Edit::Counts(a, b) = edit else {
                 out.add(edit);
                 continue;
             };
             let (trips_a, trips_b) = (self.forest.trip_count(a), self.forest.trip_count(b));
             let in_faulty = trips_a > trips_b;
-            let other = |edit: &Option<Edit>, first: bool| match edit {
-                Some(Edit::Faulty(nodes)) if in_faulty && trips_a != trips_b => {
-                    if first { nodes.first() } else { nodes.last() }.copied()
-                }
-                Some(Edit::Normal(nodes)) if !in_faulty && trips_a != trips_b => {
-                    if first { nodes.first() } else { nodes.last() }.copied()
-                }
-                _ => None,
+            let alone = |edit: Option<&Edit>| match trips_a == trips_b {
+                true => Vec::new(),
+                false => edit
+                    .and_then(|it| it.of_one(in_faulty))
+                    .map_or_else(Vec::new, <[_]>::to_vec),
             };
+            let (mut before, after) = (alone(out.list.last()), alone(edits.peek()));
             let is_other = |other: &NodeId| {
                 matches!(self.forest.node(*other).label, Label::Loop(_))
                     && self.likeness(a, *other) > 0
             };
-            let later = other(&after, true).filter(is_other);
-            let earlier = other(&before, false).filter(is_other);
+            let later = after.first().copied().filter(is_other);
+            let earlier = before.last().copied().filter(is_other);
             let Some(other) = later.or(earlier) else {
                 out.add(edit);
                 continue;
@@ -502,25 +511,14 @@ impl<'f> Aligner<'f> {
                 after: later.is_some(),
                 edits: Rc::new(self.lists(&from, &to)),
             };
-            let nodes = |edit: Edit| match edit {
-                Edit::Faulty(nodes) | Edit::Normal(nodes) => nodes,
-                _ => Vec::new(),
-            };
-            let again = |nodes: Vec<NodeId>| {
-                if in_faulty {
-                    Edit::Faulty(nodes)
-                } else {
-                    Edit::Normal(nodes)
-                }
-            };
             if later.is_some() {
-                let rest = edits.next().map(nodes).unwrap_or_default();
+                edits.next();
                 out.add(Edit::Split(split));
-                out.add(again(rest[1..].to_vec()));
+                out.add(Edit::alone(after[1..].to_vec(), in_faulty));
             } else {
-                let mut rest = out.list.pop().map(nodes).unwrap_or_default();
-                rest.pop();
-                out.add(again(rest));
+                out.list.pop();
+                before.pop();
+                out.add(Edit::alone(before, in_faulty));
                 out.add(Edit::Split(split));
             }
         }

@@ -21,7 +21,7 @@ pub(super) fn diff(
     trace: TraceName,
 ) -> Result<(Vec<Op>, Vec<LoopBody>, bool), Error> {
     let mut folding = Folding::default();
-    let runs = [0, 1].map(|run| trees.objects(run, lens, &mut folding));
+    let runs = [0, 1].map(|run| trees.objects(run, lens, &[], &mut folding));
     let mut names = Names::new();
     for objects in &runs {
         for item in &objects.items {
