@@ -9,6 +9,7 @@ use crate::sequence::Trees;
 use crate::sweep::Pair;
 use crate::totals::Change;
 use crate::{Divergence, DivergenceKind, ObjectName};
+use lockstep_diagnosis::Certainty;
 use lockstep_trace::threads::{self, Does, Meaning};
 use lockstep_trace::{Frame, ProcessName, Run, SourceLine, ThreadName, TraceName, mpi};
 use serde::Serialize;
@@ -65,6 +66,17 @@ pub struct Suspect {
     /// The event of a call whose argument is its strongest reason.
     #[serde(skip)]
     pub wrong_at: Option<u64>,
+}
+
+impl Suspect {
+    /// How certain it is that it is to blame, beside what others find.
+    #[must_use]
+    pub fn certainty(&self) -> Certainty {
+        match self.reason {
+            Reason::EndsEarly if !self.is_culprit => Certainty::EndsEarly,
+            _ => Certainty::Differs,
+        }
+    }
 }
 
 /// In what way a trace differs; earlier ones are more suspicious.
