@@ -28,6 +28,6 @@ pub use epochs::{Epochs, Needs};
 pub use freed::settle;
 pub use loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized, unfit};
 pub use loose_end::LooseEnd;
-pub use mismatch::{Aspect, Callers, Mismatch, Right, mismatches, origin, said};
+pub use mismatch::{Aspect, Mismatch, mismatches, said};
 pub use rule_checker::RuleChecker;
 pub use usage::Usage;

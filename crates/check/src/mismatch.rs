@@ -7,7 +7,6 @@ use lockstep_comm::{
     Amount, Collective, CommunicatorId, Conversation, Matching, Membership, PartId, PartKind, Role,
     are_unlike,
 };
-use lockstep_trace::SourceLine;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,43 +27,6 @@ pub enum Aspect {
     Terms,
     /// Nothing that they say: they came to it by other calls, and went apart there.
     Way,
-}
-
-/// Which side of a mismatch is right, the first one: by what that is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Right {
-    /// In a normal run all did as this side does.
-    Normal,
-    /// More are on this side than on all others.
-    Most,
-    /// By nothing.
-    Unknown,
-}
-
-impl Right {
-    /// By how many are on each side; what is right, if anything is, is first.
-    pub fn most<T>(sides: &[(T, Vec<PartId>)]) -> Self {
-        let [(_, first), others @ ..] = sides else {
-            return Self::Unknown;
-        };
-        match others.iter().all(|it| it.1.len() < first.len()) {
-            true => Self::Most,
-            false => Self::Unknown,
-        }
-    }
-}
-
-/// The calls that led to an operation, as far as they tell it from the same operation of others.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Callers {
-    /// The function that called it; empty where that is not known.
-    pub within: String,
-    /// The function that called that one, where others came there by it, too.
-    pub called_in: Option<String>,
-    /// On these lines.
-    pub lines: Vec<SourceLine>,
-    /// The outermost call of all that others did not make.
-    pub under: Option<String>,
 }
 
 impl Aspect {
@@ -95,12 +57,6 @@ pub struct Mismatch {
     pub sides: Vec<(String, Vec<PartId>)>,
     /// Whether it did not complete for some of them.
     pub open: bool,
-    /// How each side came to it, where the members went apart here.
-    pub callers: Vec<Callers>,
-    /// Whether the members went apart here: what does not fit later follows from it.
-    pub is_first: bool,
-    /// Who is right.
-    pub right: Right,
 }
 
 impl Mismatch {
@@ -113,20 +69,6 @@ impl Mismatch {
             Aspect::Reduction | Aspect::Terms | Aspect::Way => false,
         }
     }
-
-    /// Those who are wrong, and what they say; none where nothing says who is.
-    pub fn wrong(&self) -> &[(String, Vec<PartId>)] {
-        match (self.right, self.sides.split_first()) {
-            (Right::Normal | Right::Most, Some((_, wrong))) => wrong,
-            _ => &[],
-        }
-    }
-}
-
-/// Where the members of the communicator of a mismatch went apart, which the mismatch follows from; else the mismatch.
-pub fn origin<'a>(all: &'a [Mismatch], of: &'a Mismatch) -> &'a Mismatch {
-    let is_it = |it: &&Mismatch| it.is_first && it.communicator == of.communicator;
-    all.iter().find(is_it).unwrap_or(of)
 }
 
 /// What members say, in the order in which it is compared.
@@ -214,11 +156,8 @@ pub fn mismatches(
                 communicator,
                 order,
                 aspect,
-                right: Right::most(&sides),
                 sides,
                 open,
-                callers: Vec::new(),
-                is_first: false,
             });
         }
     }

@@ -8,12 +8,9 @@ use crate::{context, output, report, run};
 use anyhow::Result;
 use clap::Args;
 use kept::{Entry, Kept};
-use lockstep_compare::{
-    CausalOrder, Comparison, Culprit, Gate, Reason, Rules, compare_in_order, gate,
-};
-use lockstep_progress::{
-    Activity, Chosen, Kind, Progress, Right, analyse_against, departed_from_each,
-};
+use lockstep_compare::{CausalOrder, Comparison, Culprit, Gate, Rules, compare_in_order, gate};
+use lockstep_diagnosis::Certainty;
+use lockstep_progress::{Chosen, Kind, Progress, analyse_beside};
 use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -123,30 +120,9 @@ struct ByMessages<'a> {
     progress: &'a OnceLock<Progress>,
 }
 
-/// The task that is wrong in a collective operation that did not complete, and what it does.
-fn at_odds(found: &Progress) -> Option<(u32, String)> {
-    let mut mismatches = found.mismatches.iter();
-    let open = mismatches.find(|it| it.open && it.prevents())?;
-    // What did not fit first, where the members went apart.
-    let of_it = found.mismatches.iter().zip(&found.mismatched);
-    let mut of_it = of_it.filter(|it| it.0.communicator == open.communicator);
-    let (mismatch, sentence) = of_it.find(|it| it.0.is_first || it.0.order == open.order)?;
-    let [most, others] = mismatch.sides.as_slice() else {
-        return None;
-    };
-    let [one] = others.1.as_slice() else {
-        return None;
-    };
-    let deed = sentence.strip_prefix(&format!("rank {} ", one.task))?;
-    let is_wrong = mismatch.right == Right::Normal || most.1.len() > 1;
-    is_wrong.then(|| (one.task, deed.to_owned()))
-}
-
-impl ByMessages<'_> {
-    /// Who waits for whom, and who is right by the normal run.
-    fn analyse(&self) -> Progress {
-        analyse_against(self.run, self.normals.first().copied(), &Chosen::default())
-    }
+/// Who waits for whom, and who is to blame by the normal runs.
+fn who_waits(run: &Run, normals: &[&Run]) -> Progress {
+    analyse_beside(run, normals, &Chosen::default())
 }
 
 impl CausalOrder for ByMessages<'_> {
@@ -159,56 +135,15 @@ impl CausalOrder for ByMessages<'_> {
     }
 
     fn culprits(&self) -> Vec<Culprit> {
-        let found = self.progress.get_or_init(|| self.analyse());
-        if !found.is_mpi {
-            return Vec::new();
-        }
-        let culprit = |task: u32, deed| {
+        let found = self
+            .progress
+            .get_or_init(|| who_waits(self.run, self.normals));
+        let culprit = |(task, deed): (u32, Option<String>)| {
             let process = found.tasks.get(&task)?.trace.process;
             Some(Culprit { process, deed })
         };
-        if let Some((task, deed)) = at_odds(found) {
-            return culprit(task, Some(deed)).into_iter().collect();
-        }
-        let groups = found.least.iter().map(|group| &found.groups[*group]);
-        let waits = |activity| matches!(activity, Activity::Communication | Activity::Finished);
-        let awaited: Vec<u32> = groups
-            .flat_map(|group| group.tasks.iter().map(move |task| (*task, group.activity)))
-            .filter(|(task, activity)| {
-                let crashed = found.tasks.get(task).is_some_and(|it| it.crashed);
-                crashed || !waits(*activity)
-            })
-            .map(|(task, _)| task)
-            .collect();
-        // What most do is no sign of one of them.
-        if !awaited.is_empty() && 2 * awaited.len() <= found.tasks.len() {
-            let awaited = awaited.into_iter();
-            return awaited.filter_map(|task| culprit(task, None)).collect();
-        }
-        let misdirected = found.causes.iter().filter(|it| it.is_misdirection());
-        let mut deeds: Vec<(u32, String)> =
-            misdirected.map(|it| (it.task, it.sentence())).collect();
-        let beside = match deeds.is_empty() {
-            true => departed_from_each(self.run, self.normals),
-            false => Vec::new(),
-        };
-        // Where somebody left the way, others only sent what would have been received later.
-        if beside.is_empty() {
-            deeds.extend((found.unreceived.iter()).map(|it| (it.from, it.sentence.clone())));
-        }
-        let deeds = deeds.into_iter().chain(beside);
-        let deeds = deeds.filter_map(|(task, deed)| culprit(task, Some(deed)));
-        deeds.collect()
+        found.suspects().into_iter().filter_map(culprit).collect()
     }
-}
-
-/// Of a run that hangs, where nothing tells who made it but that others wait: who waits for whom, in a sentence.
-fn hang<'a>(found: &Comparison, who_waits: impl FnOnce() -> &'a Progress) -> Option<String> {
-    let first = found.suspects.first().filter(|_| found.differs)?;
-    let waits = first.reason == Reason::EndsEarly && !first.is_culprit;
-    let is_stuck = |it: &&Progress| it.hang && matches!(it.kind, Kind::Deadlock | Kind::Livelock);
-    let progress = waits.then(who_waits).filter(is_stuck)?;
-    Some(progress.verdict.clone())
 }
 
 /// The comparison itself.
@@ -235,11 +170,15 @@ pub fn beside(
     });
     bar.finish_and_clear();
     let mut found: Comparison = found?;
-    let normal = normals.first().copied();
-    let who_waits = || progress.get_or_init(|| analyse_against(run, normal, &Chosen::default()));
-    if let Some(hang) = hang(&found, who_waits) {
-        found.facts.splice(0..0, who_waits().facts());
-        found.verdict = format!("{hang}; beside the normal run, {}", found.verdict);
+    // Who waits for whom says more than that the first suspect waits.
+    let first = found.suspects.first().filter(|_| found.differs);
+    if first.is_some_and(|it| it.certainty() > Certainty::Stuck) {
+        let progress = progress.get_or_init(|| who_waits(run, normals));
+        if progress.hang && matches!(progress.kind, Kind::Deadlock | Kind::Livelock) {
+            found.facts.splice(0..0, progress.facts());
+            let told = &progress.verdict;
+            found.verdict = format!("{told}; beside the normal run, {}", found.verdict);
+        }
     }
     Ok(found)
 }

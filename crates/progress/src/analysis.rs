@@ -1,11 +1,8 @@
 //! The order of the steps by which a run's progress is found.
 
-use crate::astray::astray;
-use crate::blame::{causes, deeds, differed, differed_before};
 use crate::call_words;
 use crate::cause::Cause;
-use crate::displaced::displaced;
-use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
+use crate::ends::{are_ended_amiss, crashed, unfinalized};
 use crate::facts;
 use crate::group::{Order, apart, group};
 use crate::holding;
@@ -13,7 +10,6 @@ use crate::judgement::{held_up_by, judge, least};
 use crate::loose_words;
 use crate::observe::{Normal, Observed};
 use crate::parting::{Tasks, tell_apart};
-use crate::past::{went_ahead, went_on};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::progress::{Facts, Progress};
 use crate::races::{chance, doubts, race, steals};
@@ -22,6 +18,7 @@ use crate::sites::Sites;
 use crate::source::{Follower, Whole};
 use crate::standard;
 use crate::strays::{self, calls, strays, unstarted_receive};
+use crate::suspicion::Scene;
 use crate::task::{Activity, Group, Task};
 use crate::team::truants;
 use crate::verdict;
@@ -29,12 +26,11 @@ use crate::waits::{Waiting, Why};
 use crate::which::begun_before;
 use lockstep_api::mpi::rules;
 use lockstep_check::{
-    Chosen, Loose, Mismatch, Right, at_once, loose_ends, loose_ends_so_far, mismatches,
-    never_finalized, origin,
+    Chosen, Loose, at_once, loose_ends, loose_ends_so_far, mismatches, never_finalized,
 };
 use lockstep_comm::{Circle, CommunicatorId, Conversation, Matching, Membership, without_buffers};
+use lockstep_diagnosis::{Disagreement, origin};
 use lockstep_trace::{Communicators, EndKind, Origin, Run, TraceName};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Where the tasks of a run stand, and what it waits for.
@@ -98,7 +94,7 @@ fn conclude(
     }
     let conversations = &observed.conversations;
     let matching = Matching::new(conversations);
-    let mut mismatches = match observed.is_whole {
+    let mismatches = match observed.is_whole {
         true => mismatches(conversations, &observed.membership, &matching),
         false => {
             observed.notes.push(
@@ -108,14 +104,15 @@ fn conclude(
         }
     };
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
+    let mut disagreements: Vec<Disagreement> = mismatches.into_iter().map(Into::into).collect();
     // Of a job that goes on well, nothing is looked at.
     if observed.is_whole {
         let tasks = Tasks::of(run, &observed);
-        tell_apart(&mut mismatches, &tasks, &matching, &waiting);
-        if let Some(normal) = normal.filter(|_| !mismatches.is_empty()) {
+        tell_apart(&mut disagreements, &tasks, &matching, &waiting);
+        if let Some(normal) = normal.filter(|_| !disagreements.is_empty()) {
             let matched = Matching::new(&normal.conversations);
             let beside = Tasks::of_normal(normal, &observed.forest);
-            standard::judge(&mut mismatches, (&tasks, &matching), (&beside, &matched));
+            standard::judge(&mut disagreements, (&tasks, &matching), (&beside, &matched));
         }
     }
     let groups = groups.into_iter().zip(places).collect();
@@ -138,7 +135,7 @@ fn conclude(
             }
         }
     }
-    let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
+    let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &disagreements)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
     // A replay goes through a task's operations in one order.
     let is_threaded = conversations.values().any(Conversation::is_threaded);
@@ -178,7 +175,10 @@ fn conclude(
     };
     let chosen = &observed.chosen;
     loose.retain(|it| chosen.has(it.end.rule()));
-    mismatches.retain(|it| it.prevents() || it.aspect.rule().is_none_or(|rule| chosen.has(rule)));
+    disagreements.retain(|it| {
+        let rule = it.mismatch.aspect.rule();
+        it.mismatch.prevents() || rule.is_none_or(|rule| chosen.has(rule))
+    });
     let circle = circle.filter(|_| chosen.has(rules::POTENTIAL_DEADLOCK));
     let race = race.filter(|_| chosen.has(rules::MESSAGE_RACE));
     let steals = steals(conversations, &matching, &waiting);
@@ -189,56 +189,22 @@ fn conclude(
         false => None,
     };
     let races = race.iter().chain(&chance).chain(&steals);
-    let told = told(conversations, &mismatches, &loose, circle.as_ref())
+    let told = told(conversations, &disagreements, &loose, circle.as_ref())
         .chain(races.flat_map(|it| it.calls(conversations)));
     let are_ended_amiss = are_ended_amiss(run, &observed.tasks);
-    let all: Vec<u32> = observed.tasks.keys().copied().collect();
-    let those = if are_ended_amiss { &all } else { &died };
-    let computing = least.iter().map(|it| &groups[*it]);
-    let computing = computing.filter(|it| it.activity == Activity::Computation);
-    // Of who died more is known than of who computes.
-    let late: Vec<u32> = match those.is_empty() {
-        true => computing.flat_map(|it| &it.tasks).copied().collect(),
-        false => Vec::new(),
+    let scene = Scene {
+        observed: &observed,
+        normal,
+        matching: &matching,
+        waiting: &waiting,
+        disagreements: &disagreements,
+        groups: &groups,
+        order: &order,
+        least: &least,
+        are_ended_amiss,
     };
-    let displaced = displaced(conversations, &matching, those, &late);
-    let owed = waiting.with(&displaced);
-    // What is sent to a task that is gone stays where it is, and so does all behind it.
-    let gone = || [died.clone(), ended(&observed.tasks, &waiting)].concat();
-    let none = Waiting::default();
-    let missed = match waiting.stuck.is_empty() || !gone().is_empty() {
-        true => none.with(&displaced),
-        false => Cow::Borrowed(&waiting),
-    };
-    let normals = normal.map(|it| &it.conversations);
-    let astray = astray(conversations, normals, &matching, &missed);
-    let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
-    let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
-    let roots = normal.map(|it| &it.roots);
-    let stops = mismatches.iter().find(|it| it.prevents());
-    let wrong = stops.map(|it| origin(&mismatches, it));
-    let wrong = wrong.filter(|it| it.right == Right::Normal);
-    let wrong = wrong.map_or(&[][..], Mismatch::wrong).iter();
-    let wrong: BTreeSet<u32> = wrong.flat_map(|it| &it.1).map(|it| it.task).collect();
-    let mut causes = causes(&observed, roots, &owed, (&held_up, &wrong));
-    // Those for whom all wait since they are gone, and whoever sent a message astray, did it: that others did more or
-    // less than in a normal run, who take turns as they come, say, is no cause then.
-    let mut displacers: BTreeSet<u32> = displaced.iter().map(|it| it.to).collect();
-    // What a task computes with need not be why it does so for ever.
-    let mut known = causes.iter().map(|it| it.task);
-    let mut known_of = astray.iter().map(|it| it.task());
-    let is_displacer = |it: u32| displacers.contains(&it);
-    if !late.is_empty() && !known.any(is_displacer) && !known_of.any(is_displacer) {
-        displacers.clear();
-    }
-    let gone = gone().into_iter().chain(displacers.iter().copied());
-    let wrong = astray
-        .iter()
-        .filter(|it| it.by_sender || it.asked.is_some());
-    let certain: BTreeSet<u32> = gone.chain(wrong.map(|it| it.task())).collect();
-    causes.retain(|it| certain.is_empty() || certain.contains(&it.task));
-    let told = told.chain(astray.iter().filter_map(|it| it.call));
-    let alike = causes.iter().map(|it| &it.alike);
+    let mut suspicion = scene.suspicion();
+    let alike = suspicion.causes.iter().map(|it| &it.alike);
     let told = told.chain(alike.flat_map(|it| it.along.iter().chain(&it.sent).copied()));
     let strays = strays(conversations, &matching);
     let unstarted = loose
@@ -254,45 +220,18 @@ fn conclude(
     ));
     let told = told.chain(strays::owed(conversations, &waiting));
     // Where who crashed was last in MPI.
-    let died = died.iter().filter_map(|it| conversations.get(it));
+    let died = crashed(&observed.tasks).into_iter();
+    let died = died.filter_map(|it| conversations.get(&it));
     let told = told.chain(died.filter_map(|it| it.call(verdict::last_call(it)?.0)));
     let told = told.chain(begun_before(conversations, &waiting));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
-    // An operation that cannot complete for what few say of it is what the sentence tells.
-    let mut deeds = match differed(&mismatches, conversations, &waiting) {
-        few if few.is_empty() => deeds(astray, &groups, &order, &owed, conversations),
-        few => few,
-    };
-    if deeds.is_empty() && causes.is_empty() {
-        deeds = differed_before(&mismatches, conversations, &waiting);
-    }
-    if deeds.is_empty() && causes.is_empty() {
-        deeds = went_on(&groups, &order, &waiting, conversations);
-    }
-    if deeds.is_empty() && causes.is_empty() {
-        deeds.extend(went_ahead(&groups, &order, &waiting, conversations));
-    }
-    // Who left a call out did not send its messages: what it sent next is none with another tag.
-    let left_out = |task: u32| {
-        let mut causes = causes.iter();
-        causes.any(|it| it.task == task && it.left_a_call_out().is_some())
-    };
-    deeds.retain(|it| !(it.is_of_a_message_of(it.task) && left_out(it.task)));
-    sites.direct(run, &mut deeds);
-    sites.direct(run, &mut causes);
-    // What a normal run shows of a task says more.
-    let by_normal = causes.iter().filter(|it| it.by_normal());
-    let shown: BTreeSet<u32> = by_normal.map(|it| it.task).collect();
-    deeds.retain(|it| !shown.contains(&it.task));
-    if !deeds.is_empty() {
-        causes.retain(Cause::by_normal);
-    }
-    causes.splice(0..0, deeds);
-    let is_shown = causes
+    sites.direct(run, &mut suspicion.causes);
+    let held_up: BTreeSet<u32> = least
         .iter()
-        .any(|it| it.by_normal() && !it.victims.is_empty());
-    causes.sort_by_key(|it| is_shown && it.is_by_others());
+        .flat_map(|it| &groups[*it].tasks)
+        .copied()
+        .collect();
     let kept = holding::kept(run, &waiting);
     let visible = run.processes.iter().filter(|it| run.is_visible(it));
     let mut progress = Progress {
@@ -304,14 +243,14 @@ fn conclude(
         least,
         groups,
         waiting,
-        mismatches,
+        disagreements,
         loose,
         threads: observed.stacks,
         truants: truants(run, conversations),
         ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
     let mut all = observed.usages.iter();
-    let is_fatal = !displaced.is_empty()
+    let is_fatal = suspicion.is_displaced
         || all.any(|(task, it)| {
             let task = conversations.get(task);
             task.is_some_and(|task| it.is_in_a_fatal_mistake(task))
@@ -326,11 +265,11 @@ fn conclude(
     let is_stuck = !progress.waiting.stuck.is_empty();
     let is_past = |it: &Cause| it.is_departure() && (it.by_normal() || held_up.contains(&it.task));
     // Who died of a message did so before anything else could be waited for.
-    let is_cause = |it: &Cause| match displacers.is_empty() {
-        true => progress.hang && (is_stuck || is_past(it) && !is_late),
-        false => displacers.contains(&it.task) && (progress.hang || late.is_empty()),
+    let is_cause = |it: &Cause| match suspicion.is_by_displaced {
+        false => progress.hang && (is_stuck || is_past(it) && !is_late),
+        true => progress.hang || !suspicion.is_late,
     };
-    progress.causes = causes.into_iter().filter(is_cause).collect();
+    progress.causes = suspicion.causes.into_iter().filter(is_cause).collect();
     progress.communicators = names(
         &progress.waiting,
         &observed.communicators,
@@ -353,12 +292,17 @@ fn conclude(
     };
     let sentence = |it| call_words::mismatched(&facts, it);
     let mismatched = progress
-        .mismatches
+        .disagreements
         .iter()
         .take(MOST_MISMATCHES)
         .map(sentence)
         .collect();
-    let shown = progress.mismatches.iter().take(MOST_MISMATCHES);
+    let disagreements = &progress.disagreements;
+    let stops = disagreements.iter().find(|it| it.mismatch.prevents());
+    let stops = stops.map(|it| origin(disagreements, it));
+    let stops = stops.and_then(|it| call_words::differing(&facts, it));
+    let stops = stops.filter(|it| it.0.len() == 1).map(|it| it.1);
+    let shown = progress.disagreements.iter().take(MOST_MISMATCHES);
     let unfit = facts::unfit(
         &facts,
         shown,
@@ -378,7 +322,7 @@ fn conclude(
     let sentence = verdict::sentence(&facts, both.as_deref().or(potential.as_deref()));
     let unreceived = verdict::unreceived(&facts);
     (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
-    (progress.unreceived, progress.unfit) = (unreceived, unfit);
+    (progress.unreceived, progress.unfit, progress.stops) = (unreceived, unfit, stops);
     progress
 }
 
@@ -397,13 +341,14 @@ const LONGEST: usize = 160;
 /// The calls that are told of, trace and event: of what does not fit, of loose ends, and of a circle.
 fn told<'a>(
     conversations: &'a BTreeMap<u32, Conversation>,
-    mismatches: &'a [Mismatch],
+    disagreements: &'a [Disagreement],
     loose: &'a [Loose],
     circle: Option<&'a Circle>,
 ) -> impl Iterator<Item = (TraceName, u64)> + 'a {
     let operation = |task: u32, operation: usize| conversations.get(&task)?.call(operation);
-    let mismatched = mismatches.iter().take(MOST_MISMATCHES).flat_map(|it| {
+    let mismatched = disagreements.iter().take(MOST_MISMATCHES).flat_map(|it| {
         let firsts = it
+            .mismatch
             .sides
             .iter()
             .take(2)

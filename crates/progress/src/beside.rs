@@ -5,37 +5,21 @@
 
 use crate::analysis::analyse_against;
 use crate::cause::Cause;
+use crate::progress::Progress;
 use lockstep_check::Chosen;
 use lockstep_trace::Run;
 
-/// Those tasks, and what each did, in words, as the first normal run shows it. Of several that left the way the first says why, and the
-/// others may have left it for that: only those who did the same are told with it.
+/// [`analyse_against`] the first of several normal runs, without those who did in another one as they did here.
 #[must_use]
-pub fn departed_from_each(run: &Run, normals: &[&Run]) -> Vec<(u32, String)> {
-    let mut found: Vec<(u32, String)> = Vec::new();
-    for (place, normal) in normals.iter().enumerate() {
-        let beside = analyse_against(run, Some(normal), &Chosen::default());
-        let is_told =
-            |it: &&Cause| it.is_misdirection() || it.is_departure() && !it.victims.is_empty();
-        let deeds = beside.causes.iter().filter(is_told);
-        let deeds: Vec<(u32, String)> = deeds.map(|it| (it.task, beside_normal(it))).collect();
-        match place {
-            0 => found = deeds,
-            _ => found.retain(|(task, _)| deeds.iter().any(|(other, _)| task == other)),
-        }
-        if found.is_empty() {
+pub fn analyse_beside(run: &Run, normals: &[&Run], chosen: &Chosen) -> Progress {
+    let mut found = analyse_against(run, normals.first().copied(), chosen);
+    for normal in normals.iter().skip(1) {
+        if !found.causes.iter().any(Cause::by_normal) {
             break;
         }
-    }
-    if let Some((_, first)) = found.first().cloned() {
-        found.retain(|(_, deed)| *deed == first);
+        let beside = analyse_against(run, Some(normal), chosen);
+        let is_shown = |it: &Cause| beside.causes.iter().any(|other| other.task == it.task);
+        found.causes.retain(|it| !it.by_normal() || is_shown(it));
     }
     found
-}
-
-fn beside_normal(cause: &Cause) -> String {
-    match cause.by_normal() {
-        true => format!("{}, unlike in the normal run", cause.sentence()),
-        false => cause.sentence(),
-    }
 }

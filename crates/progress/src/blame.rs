@@ -17,19 +17,20 @@ use crate::precedent::precedents;
 use crate::task::Group;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_calltree::NodeId;
-use lockstep_check::{Aspect, Mismatch, Right, origin};
+use lockstep_check::Aspect;
 use lockstep_comm::{Conversation, Envelope, PartId};
+use lockstep_diagnosis::{Disagreement, Right, origin};
 use lockstep_trace::{TraceName, c_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The causes of a hang, those first for whom the tasks of `least` wait. `normal` holds the same tasks of a
-/// normal run; `wrong` are those who are wrong by it in an operation that cannot complete.
+/// Tasks that departed from what is usual. `normal` holds the same tasks of a normal run; `wrong` are those who are wrong by it in
+/// an operation that cannot complete.
 pub(crate) fn causes(
     observed: &Observed,
     normal: Option<&BTreeMap<u32, NodeId>>,
     waiting: &Waiting,
-    (least, wrong): (&BTreeSet<u32>, &BTreeSet<u32>),
+    wrong: &BTreeSet<u32>,
 ) -> Vec<Cause> {
     let mut victims = victims(waiting);
     within(observed, waiting, &mut victims);
@@ -67,8 +68,6 @@ pub(crate) fn causes(
     if found.iter().any(|it| !it.victims.is_empty()) {
         found.retain(|it| !it.victims.is_empty() || wrong.contains(&it.task));
     }
-    let is_first = |it: &Cause| it.victims.iter().any(|task| least.contains(task));
-    found.sort_by_key(|it| (!is_first(it), it.task));
     found
 }
 
@@ -369,54 +368,53 @@ pub(crate) fn deeds(
     waiting: &Waiting,
     conversations: &BTreeMap<u32, Conversation>,
 ) -> Vec<Cause> {
-    let mut deeds: BTreeMap<u32, Deed> = BTreeMap::new();
-    for it in astray {
-        deeds.entry(it.task()).or_insert(Deed::Misdirected(it));
-    }
-    for (task, name) in passed(groups, order, waiting, conversations) {
-        deeds.entry(task).or_insert(Deed::Passed(name));
-    }
+    let astray = astray.into_iter();
+    let astray = astray.map(|it| (it.task(), Deed::Misdirected(it)));
+    let passed = passed(groups, order, waiting, conversations).into_iter();
+    let deeds = astray.chain(passed.map(|(task, name)| (task, Deed::Passed(name))));
     let victims = victims(waiting);
     let victims_of = |task| victims.get(&task).into_iter().flatten().copied().collect();
     let cause = |(task, deed)| Cause {
         victims: victims_of(task),
         ..Cause::of(task, deed)
     };
-    deeds.into_iter().map(cause).collect()
+    deeds.map(cause).collect()
 }
 
 /// The few who call another collective operation than most, or with another root or size, where it cannot complete so; none
 /// where they are as many as the others.
 pub(crate) fn differed(
-    mismatches: &[Mismatch],
+    disagreements: &[Disagreement],
     conversations: &BTreeMap<u32, Conversation>,
     waiting: &Waiting,
 ) -> Vec<Cause> {
-    let prevents = mismatches.iter().find(|it| it.prevents());
-    let first = prevents.map(|it| origin(mismatches, it));
-    first.map_or(Vec::new(), |it| wrong(it, conversations, waiting))
+    let prevents = disagreements.iter().find(|it| it.mismatch.prevents());
+    let first = prevents.map(|it| origin(disagreements, it));
+    first.map_or(Vec::new(), |it| wrong(it, conversations, waiting, true))
 }
 
 /// Those for whom others wait, where the first collective operation that did not fit took something else from them: what they
 /// went on with was wrong.
-pub(crate) fn differed_before(
-    mismatches: &[Mismatch],
+pub(crate) fn misled(
+    disagreements: &[Disagreement],
     conversations: &BTreeMap<u32, Conversation>,
     waiting: &Waiting,
 ) -> Vec<Cause> {
-    let first = mismatches.first();
-    let mut found = first.map_or(Vec::new(), |it| wrong(it, conversations, waiting));
+    let first = disagreements.first();
+    let wrong = |it| wrong(it, conversations, waiting, false);
+    let mut found = first.map_or(Vec::new(), wrong);
     found.retain(|it| !it.victims.is_empty());
     found
 }
 
-/// Those who are wrong in a mismatch.
+/// Those who are wrong in a disagreement.
 fn wrong(
-    mismatch: &Mismatch,
+    disagreement: &Disagreement,
     conversations: &BTreeMap<u32, Conversation>,
     waiting: &Waiting,
+    stops: bool,
 ) -> Vec<Cause> {
-    let wrong = mismatch.wrong();
+    let (mismatch, wrong) = (&disagreement.mismatch, disagreement.wrong());
     let Some((most, right)) = mismatch.sides.first().filter(|_| !wrong.is_empty()) else {
         return Vec::new();
     };
@@ -426,7 +424,7 @@ fn wrong(
         Some(conversation.operations.get(operation)?.name.clone())
     };
     let usual = right.first().and_then(name);
-    let way = |side: usize| match (&usual, mismatch.callers.get(side)) {
+    let way = |side: usize| match (&usual, disagreement.callers.get(side)) {
         (Some(name), Some(callers)) => format!("called {name}{}", way(callers)),
         _ => "came another way".to_owned(),
     };
@@ -452,7 +450,8 @@ fn wrong(
             name,
             said: told_of_it(said, side),
             most: told(most, 0),
-            by_normal: mismatch.right == Right::Normal,
+            by_normal: disagreement.right == Right::Normal,
+            stops,
         };
         Some(Cause {
             victims: victims.copied().collect(),
@@ -486,9 +485,10 @@ mod tests {
         let wanted = receive(Peer::Task(awaited), Some(4));
         job.call(3, "MPI_Recv", vec![wanted], false);
         let matching = Matching::new(&job.0);
-        let all = mismatches(&job.0, &job.members(), &matching);
+        let all = mismatches(&job.0, &job.members(), &matching).into_iter();
+        let all: Vec<Disagreement> = all.map(Disagreement::from).collect();
         assert!(differed(&all, &job.0, &job.waiting()).is_empty());
-        let found = differed_before(&all, &job.0, &job.waiting());
+        let found = misled(&all, &job.0, &job.waiting());
         let said = |it: &Cause| format!("rank {} {}", it.task, it.sentence());
         found.iter().map(said).collect()
     }

@@ -6,8 +6,9 @@ use crate::progress::Facts;
 use crate::races::{Doubt, Harm, Race};
 use crate::sites::Sites;
 use lockstep_api::mpi::{Does, Making, Shape};
-use lockstep_check::{Aspect, LooseEnd, Mismatch, Right};
+use lockstep_check::{Aspect, LooseEnd};
 use lockstep_comm::{Conversation, PartKind};
+use lockstep_diagnosis::{Disagreement, Right};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
@@ -108,12 +109,20 @@ pub(crate) fn doubted(
 }
 
 /// `rank 3 calls MPI_Reduce at a.c:9 where ranks 0-2 call MPI_Allreduce: operation 12 of MPI_COMM_WORLD`.
-pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
-    let progress = facts.progress;
-    let (Some((usual, most)), Some((other, few))) = (mismatch.sides.first(), mismatch.sides.get(1))
-    else {
-        return String::new();
-    };
+pub(crate) fn mismatched(facts: &Facts<'_>, disagreement: &Disagreement) -> String {
+    let told = differing(facts, disagreement);
+    told.map_or(String::new(), |(few, what)| {
+        format!("{} {what}", who(facts.progress, &few))
+    })
+}
+
+/// Who does otherwise than most, or than is right, and what.
+pub(crate) fn differing(
+    facts: &Facts<'_>,
+    disagreement: &Disagreement,
+) -> Option<(Vec<u32>, String)> {
+    let (progress, mismatch) = (facts.progress, &disagreement.mismatch);
+    let ((usual, most), (other, few)) = (mismatch.sides.first()?, mismatch.sides.get(1)?);
     let tasks = |parts: &[crate::PartId]| parts.iter().map(|it| it.task).collect::<Vec<u32>>();
     let name = |parts: &[crate::PartId]| {
         let id = parts.first()?;
@@ -159,10 +168,10 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
     };
     let both = few.iter().find(|it| most.contains(it));
     if let Some(both) = both {
-        return format!(
-            "{} calls {few_name}{few_line} and {most_name}{most_line} of {whose} in two threads at once",
-            who(progress, &[*both])
+        let what = format!(
+            "calls {few_name}{few_line} and {most_name}{most_line} of {whose} in two threads at once"
         );
+        return Some((vec![*both], what));
     }
     let what = match mismatch.aspect {
         Aspect::Function | Aspect::Way => (String::new(), String::new()),
@@ -177,7 +186,7 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
             (format!(" with {other}"), format!(" with {usual}"))
         }
     };
-    let callers = |side: usize| mismatch.callers.get(side).map_or(String::new(), way);
+    let callers = |side: usize| disagreement.callers.get(side).map_or(String::new(), way);
     // Without a line, the calls that led to it say where it is.
     let place =
         |line: String, side: usize| match line.starts_with(" at ") || callers(side).is_empty() {
@@ -185,13 +194,12 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
             false => String::new(),
         };
     let (few_line, most_line) = (place(few_line, 1), place(most_line, 0));
-    let as_normal = match mismatch.right {
+    let as_normal = match disagreement.right {
         Right::Normal => ", as in a normal run",
         Right::Most | Right::Unknown => "",
     };
-    format!(
-        "{} {} {few_name}{few_line}{}{} where {} {} {most_name}{most_line}{}{}{as_normal}: operation {} of {whose}",
-        who(progress, &few),
+    let what = format!(
+        "{} {few_name}{few_line}{}{} where {} {} {most_name}{most_line}{}{}{as_normal}: operation {} of {whose}",
         calls(&few),
         what.0,
         callers(1),
@@ -200,7 +208,8 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         what.1,
         callers(0),
         mismatch.order + 1,
-    )
+    );
+    Some((few, what))
 }
 
 /// What a share of a collective operation does.

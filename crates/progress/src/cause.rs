@@ -5,9 +5,10 @@ use crate::departure::Departure;
 use crate::gap::Gap;
 use crate::lapse::Lapse;
 use crate::omission::Omission;
-use lockstep_check::Callers;
+use lockstep_diagnosis::{Callers, Hypothesis, Kind};
 use lockstep_trace::threads::{self, Library};
 use lockstep_trace::{SourceLine, TraceName, base_name, brief, c_name, is_standard, ranges};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A task that departed from what is normal, and others wait for it.
@@ -25,6 +26,8 @@ pub struct Cause {
     pub site: String,
     /// The same as lines.
     pub lines: Vec<SourceLine>,
+    /// How it is ranked beside others.
+    pub hypothesis: Hypothesis,
 }
 
 /// Calls, as trace and event, that tell where one was made.
@@ -71,6 +74,8 @@ pub enum Deed {
         most: String,
         /// Whether a normal run says who is right.
         by_normal: bool,
+        /// Whether it cannot complete for that.
+        stops: bool,
     },
 }
 
@@ -86,10 +91,33 @@ impl Cause {
                 },
                 sent: Vec::new(),
             },
+            hypothesis: Hypothesis::new(task, kind(&deed)),
             deed,
             site: String::new(),
             lines: Vec::new(),
         }
+    }
+
+    /// Takes in who waits for it: all others wait for those of `held_up`, and those of `wrong` are wrong in an operation that
+    /// cannot complete.
+    pub(crate) fn suppose(
+        &mut self,
+        held_up: &BTreeSet<u32>,
+        wrong: &BTreeSet<u32>,
+        beside_normal: bool,
+    ) {
+        let (is_departure, by_normal) = (self.is_departure(), self.by_normal());
+        let it = &mut self.hypothesis;
+        it.explains = self.victims.len() + usize::from(wrong.contains(&self.task));
+        it.holds_up = is_departure && self.victims.iter().any(|it| held_up.contains(it));
+        if it.kind == Kind::Stops && beside_normal && !by_normal {
+            it.kind = Kind::Outvoted;
+        }
+    }
+
+    /// Whether another task did the same.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        (&self.deed, &self.site) == (&other.deed, &other.site)
     }
 
     /// Whether a normal run shows it.
@@ -97,15 +125,6 @@ impl Cause {
     pub fn by_normal(&self) -> bool {
         match self.deed {
             Deed::Departed { by_normal, .. } | Deed::Differed { by_normal, .. } => by_normal,
-            _ => false,
-        }
-    }
-
-    /// Whether it says no more than that most did otherwise, or are elsewhere: what a normal run shows comes first.
-    pub(crate) fn is_by_others(&self) -> bool {
-        match &self.deed {
-            Deed::Differed { by_normal, .. } => !by_normal,
-            Deed::Passed(_) | Deed::WentOn => true,
             _ => false,
         }
     }
@@ -197,6 +216,26 @@ impl Cause {
                 std::iter::once(&**name).chain(instead_of).collect()
             }
         }
+    }
+}
+
+/// What a deed is, beside those of others.
+fn kind(deed: &Deed) -> Kind {
+    match deed {
+        Deed::Departed {
+            by_normal: true, ..
+        } => Kind::Departed,
+        Deed::Departed { departure, .. } if departure.only().is_some() => Kind::LeftOut,
+        Deed::Departed { .. } | Deed::Lapsed(_) | Deed::Skipped(_) | Deed::Omitted(_) => {
+            Kind::Missing
+        }
+        Deed::Misdirected(it) if it.by_sender => Kind::Sent,
+        Deed::Misdirected(it) if it.asked.is_some() => Kind::Asked,
+        Deed::Misdirected(_) => Kind::Asks,
+        Deed::Passed(_) => Kind::Passed,
+        Deed::WentOn => Kind::WentOn,
+        Deed::Differed { stops: true, .. } => Kind::Stops,
+        Deed::Differed { .. } => Kind::Misled,
     }
 }
 

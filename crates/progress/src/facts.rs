@@ -12,8 +12,9 @@ use crate::races::Race;
 use crate::task::{Group, Kind, Place};
 use crate::thread_words::died_in;
 use lockstep_api::mpi::rules;
-use lockstep_check::{Loose, Mismatch, origin};
+use lockstep_check::Loose;
 use lockstep_comm::{Circle, PartId};
+use lockstep_diagnosis::{Disagreement, origin};
 use lockstep_trace::{Fact, SourceLine, TraceName, c_name};
 
 impl Progress {
@@ -166,14 +167,14 @@ fn at(stack: &[Place]) -> (Option<String>, Vec<SourceLine>) {
 /// Operations that do not fit, or fit by luck.
 pub(crate) fn unfit<'a>(
     facts: &Facts<'_>,
-    mismatches: impl Iterator<Item = &'a Mismatch>,
+    disagreements: impl Iterator<Item = &'a Disagreement>,
     circle: Option<&Circle>,
     race: Option<&Race>,
 ) -> Vec<Fact> {
-    let all = &facts.progress.mismatches;
+    let all = &facts.progress.disagreements;
     // What follows from another is no mistake of its own.
-    let mismatches = mismatches.filter(|it| origin(all, it).order >= it.order);
-    let mismatched = mismatches.filter_map(|it| {
+    let own = disagreements.filter(|it| origin(all, it).mismatch.order >= it.mismatch.order);
+    let mismatched = own.map(|it| &it.mismatch).filter_map(|it| {
         // Who only went apart broke a rule later.
         let kind = it.aspect.rule().map_or("went-apart", |rule| rule.id);
         let few: Vec<PartId> = it

@@ -5,7 +5,7 @@ use crate::group::Order;
 use crate::progress::Progress;
 use crate::task::{Activity, Group, Kind, Task};
 use crate::waits::{Waiting, Why, waits_of};
-use lockstep_check::{Mismatch, origin};
+use lockstep_diagnosis::{Disagreement, origin};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ pub(crate) fn held_up_by(
     tasks: &BTreeMap<u32, Task>,
     order: &Order,
     waiting: &Waiting,
-    mismatches: &[Mismatch],
+    disagreements: &[Disagreement],
 ) -> Option<Vec<usize>> {
     let of = |few: &[u32]| -> Vec<usize> {
         let is_one = |group: &usize| {
@@ -53,9 +53,9 @@ pub(crate) fn held_up_by(
     }
     // All may have come to their end with what they said.
     let is_past = tasks.values().all(|it| it.activity == Activity::Finished);
-    let stops = |it: &&Mismatch| it.prevents() && (it.open || !is_past);
-    if let Some(mismatch) = mismatches.iter().find(stops) {
-        let (_, wrong) = origin(mismatches, mismatch).wrong().first()?;
+    let stops = |it: &&Disagreement| it.mismatch.prevents() && (it.mismatch.open || !is_past);
+    if let Some(stops) = disagreements.iter().find(stops) {
+        let (_, wrong) = origin(disagreements, stops).wrong().first()?;
         let wrong: Vec<u32> = wrong.iter().map(|it| it.task).collect();
         return Some(of(&wrong));
     }

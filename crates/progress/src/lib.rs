@@ -11,11 +11,15 @@
 //!   from their recorded arguments; what the pending calls need, of other tasks and of other threads of
 //!   the same (`inside`: locks, signals, ends, teams); and by a fixpoint of releases who is stuck for ever.
 //!   Who asks again and again without an answer (`poll`) waits, too.
-//! * **Who did otherwise** (`cause`): than in a normal run or in all its calls before (`departure`), than all other calls
+//! * **Who did otherwise** (`blame`): than in a normal run or in all its calls before (`departure`), than all other calls
 //!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`), or was left out of a row
 //!   (`gap`), of an exchange (`exchange`), or between others (`omission`); which thread did not come to a barrier of its process
 //!   (`team`); which operation the members of a communicator came to by other calls first (`parting`), and who of them is right
 //!   (`standard`); which lock a thread kept that is over (`holding`); and where nothing else is known, who is past the place where others wait for it (`past`).
+//!   Each of these says what it sees; which of them is told `suspicion` asks `lockstep_diagnosis`.
+//!
+//! The files stand in four layers, and none imports upwards: values (`task`, `cause`, `progress`), what finds them, words
+//! (`*_words`, `verdict`), and the order of the steps (`analysis`).
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
 //! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
@@ -70,6 +74,7 @@ mod source;
 mod standard;
 mod stray_words;
 mod strays;
+mod suspicion;
 mod task;
 mod team;
 mod thread_words;
@@ -84,14 +89,14 @@ mod why_words;
 
 pub use analysis::{analyse, analyse_against};
 pub use astray::Misdirection;
-pub use beside::departed_from_each;
+pub use beside::analyse_beside;
 pub use cause::{Cause, Deed};
 pub use departure::{Departure, MOST};
 pub use gap::{Gap, Instead};
 pub use glance::at_a_glance;
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
-pub use lockstep_check::{Aspect, Callers, Chosen, Loose, LooseEnd, Mismatch, Right};
+pub use lockstep_check::{Aspect, Chosen, Loose, LooseEnd, Mismatch};
 pub use lockstep_comm::{Circle, CommunicatorId, Doing, Lock, PartId};
 pub use loose_words::sentence as loose_sentence;
 pub use omission::{Evidence, Omission};

@@ -21,8 +21,9 @@ use crate::observe::{Normal, Observed};
 use crate::sites::lines_between;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::{Forest, FunctionKey, NodeId, StackFrame};
-use lockstep_check::{Aspect, Callers, Mismatch, Right};
+use lockstep_check::{Aspect, Mismatch};
 use lockstep_comm::{CommunicatorId, Conversation, Matching, PartId, is_named_so};
+use lockstep_diagnosis::{Callers, Disagreement};
 use lockstep_trace::{Run, SourceLine, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -170,29 +171,30 @@ pub(crate) fn shares(
 }
 
 /// The communicators in which something cannot complete, and up to which operation of each members may have gone apart.
-fn troubled(mismatches: &[Mismatch], waiting: &Waiting) -> BTreeMap<CommunicatorId, usize> {
-    let mut found = BTreeMap::new();
-    for it in mismatches.iter().filter(|it| it.prevents()) {
-        found.entry(it.communicator).or_insert(it.order);
+fn troubled(found: &[Disagreement], waiting: &Waiting) -> BTreeMap<CommunicatorId, usize> {
+    let mut troubled = BTreeMap::new();
+    let mismatches = found.iter().map(|it| &it.mismatch);
+    for it in mismatches.filter(|it| it.prevents()) {
+        troubled.entry(it.communicator).or_insert(it.order);
     }
     let stuck = waiting.waits.iter();
     for wait in stuck.filter(|it| waiting.stuck.contains(&it.from)) {
         if let Why::Collective(_, communicator) = wait.why {
-            found.entry(communicator).or_insert(usize::MAX);
+            troubled.entry(communicator).or_insert(usize::MAX);
         }
     }
-    found
+    troubled
 }
 
-/// Tells of each communicator in which something cannot complete where its members went apart, as the first of its mismatches.
+/// Tells of each communicator in which something cannot complete where its members went apart, as the first of its disagreements.
 pub(crate) fn tell_apart(
-    mismatches: &mut Vec<Mismatch>,
+    disagreements: &mut Vec<Disagreement>,
     tasks: &Tasks<'_>,
     matching: &Matching,
     waiting: &Waiting,
 ) {
     let mut ways = Ways::default();
-    for (communicator, last) in troubled(mismatches, waiting) {
+    for (communicator, last) in troubled(disagreements, waiting) {
         if matching.is_unordered(communicator) {
             continue;
         }
@@ -207,30 +209,34 @@ pub(crate) fn tell_apart(
         }
         let told: Vec<&Way> = sides.iter().filter_map(|it| ways.all.get(it.0)).collect();
         let names = |way: WayId| callers(tasks, ways.all.get(way)?, &told);
-        let is_it = |it: &&mut Mismatch| (it.communicator, it.order) == (communicator, order);
-        if let Some(known) = mismatches.iter_mut().find(is_it) {
-            let firsts = known.sides.iter().map(|it| it.1.first());
+        let is_it = |it: &&mut Disagreement| {
+            (it.mismatch.communicator, it.mismatch.order) == (communicator, order)
+        };
+        if let Some(known) = disagreements.iter_mut().find(is_it) {
+            let firsts = known.mismatch.sides.iter().map(|it| it.1.first());
             let callers = firsts.map(|it| names(way_of(it?)?));
             known.callers = callers.map(Option::unwrap_or_default).collect();
             known.is_first = true;
             continue;
         }
         let callers = sides.iter().map(|it| names(it.0).unwrap_or_default());
-        mismatches.push(Mismatch {
+        let said = sides
+            .iter()
+            .map(|(way, who)| (way.to_string(), who.clone()));
+        let mismatch = Mismatch {
             communicator,
             order,
             aspect: Aspect::Way,
-            callers: callers.collect(),
+            sides: said.collect(),
             open: false,
+        };
+        disagreements.push(Disagreement {
+            callers: callers.collect(),
             is_first: true,
-            right: Right::most(&sides),
-            sides: sides
-                .iter()
-                .map(|(way, who)| (way.to_string(), who.clone()))
-                .collect(),
+            ..mismatch.into()
         });
     }
-    mismatches.sort_by_key(|it| (it.communicator, it.order));
+    disagreements.sort_by_key(|it| (it.mismatch.communicator, it.mismatch.order));
 }
 
 /// An operation by its order, and who came to it by which way: most first.

@@ -8,8 +8,9 @@ use crate::strays::{Stray, Unreceived};
 use crate::task::{Group, Kind, Place, Task};
 use crate::team::Truant;
 use crate::waits::Waiting;
-use lockstep_check::{Loose, Mismatch};
+use lockstep_check::Loose;
 use lockstep_comm::{CommunicatorId, Conversation, Membership};
+use lockstep_diagnosis::Disagreement;
 use lockstep_trace::{Communicators, Fact, ProcessName, TraceName};
 use std::collections::BTreeMap;
 
@@ -36,9 +37,11 @@ pub struct Progress {
     /// Who waits for whom.
     pub waiting: Waiting,
     /// Collective operations that do not fit.
-    pub mismatches: Vec<Mismatch>,
+    pub disagreements: Vec<Disagreement>,
     /// The same in sentences.
     pub mismatched: Vec<String>,
+    /// What a task does alone for which an operation cannot complete, in words.
+    pub(crate) stops: Option<String>,
     /// Collective operations that do not fit, and what fits by luck, as values.
     pub(crate) unfit: Vec<Fact>,
     /// Messages and requests that came to nothing, and pairs that do not fit.
@@ -93,8 +96,9 @@ impl Progress {
             edges: Vec::new(),
             least: Vec::new(),
             waiting: Waiting::default(),
-            mismatches: Vec::new(),
+            disagreements: Vec::new(),
             mismatched: Vec::new(),
+            stops: None,
             unfit: Vec::new(),
             loose: Vec::new(),
             potential: None,

@@ -7,17 +7,19 @@
 //! communicator in both runs, where something does not fit in it. *Not for*: what did not fit later: it follows from the first.
 
 use crate::parting::{Shares, Tasks, Ways, shares};
-use lockstep_check::{Aspect, Mismatch, Right, said};
+use lockstep_check::{Aspect, Mismatch, said};
 use lockstep_comm::{Collective, Matching, PartId, PartKind};
+use lockstep_diagnosis::{Disagreement, Right};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run, and which operations are which in it.
 pub(crate) type Matched<'a> = (&'a Tasks<'a>, &'a Matching);
 
-/// Puts the side that is right first, in the first mismatch of each communicator.
-pub(crate) fn judge(mismatches: &mut [Mismatch], here: Matched<'_>, normal: Matched<'_>) {
+/// Puts the side that is right first, in the first disagreement of each communicator.
+pub(crate) fn judge(disagreements: &mut [Disagreement], here: Matched<'_>, normal: Matched<'_>) {
     let mut seen = BTreeSet::new();
-    for mismatch in mismatches.iter_mut() {
+    for disagreement in disagreements {
+        let mismatch = &mut disagreement.mismatch;
         let communicator = mismatch.communicator;
         let is_ordered = ![here.1, normal.1]
             .iter()
@@ -37,10 +39,10 @@ pub(crate) fn judge(mismatches: &mut [Mismatch], here: Matched<'_>, normal: Matc
             .or_else(|| beside.right(mismatch, Beside::follows_as_before));
         if let Some(right) = right {
             mismatch.sides[..=right].rotate_right(1);
-            if mismatch.callers.len() > right {
-                mismatch.callers[..=right].rotate_right(1);
+            if disagreement.callers.len() > right {
+                disagreement.callers[..=right].rotate_right(1);
             }
-            mismatch.right = Right::Normal;
+            disagreement.right = Right::Normal;
         }
     }
 }

@@ -14,8 +14,9 @@ use crate::thread_words::{at, died_in, kept_locks, thread, truant};
 use crate::watch::Standing;
 use crate::which::which;
 use crate::why_words::reasons;
-use lockstep_check::{Aspect, Loose, Mismatch, origin};
+use lockstep_check::{Aspect, Loose, Mismatch};
 use lockstep_comm::{Conversation, Operation};
+use lockstep_diagnosis::{Disagreement, origin};
 use lockstep_trace::{EndKind, brief};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,9 +33,9 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
             None => text,
         };
     }
-    let stops = |it: &&Mismatch| it.prevents() && !is_past(progress, it);
-    if let Some(mismatch) = progress.mismatches.iter().find(stops) {
-        return with_way(progress, follows(facts, mismatch));
+    let stops = |it: &&Disagreement| it.mismatch.prevents() && !is_past(progress, &it.mismatch);
+    if let Some(stops) = progress.disagreements.iter().find(stops) {
+        return with_way(progress, follows(facts, stops));
     }
     let left = crate::ends::ended(&progress.tasks, &progress.waiting);
     if !left.is_empty() {
@@ -57,12 +58,12 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
 }
 
 /// An operation that cannot complete, behind the one in which the members went apart.
-fn follows(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
-    let origin = origin(&facts.progress.mismatches, mismatch);
+fn follows(facts: &Facts<'_>, stops: &Disagreement) -> String {
+    let origin = origin(&facts.progress.disagreements, stops);
     let text = mismatched(facts, origin);
-    match std::ptr::eq(origin, mismatch) {
+    match std::ptr::eq(origin, stops) {
         true => text,
-        false => format!("{text}; then {}", mismatched(facts, mismatch)),
+        false => format!("{text}; then {}", mismatched(facts, stops)),
     }
 }
 
@@ -101,25 +102,26 @@ fn is_past(progress: &Progress, mismatch: &Mismatch) -> bool {
 /// What these tasks got that did not fit may be why they came no further.
 fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
     let progress = facts.progress;
-    let takes_part = |it: &&Mismatch| {
+    let takes_part = |it: &&Disagreement| {
+        let it = &it.mismatch;
         let mut parts = it.sides.iter().flat_map(|(_, parts)| parts);
         // With another grid, those who come together in it later are others.
         let bears = it.open || it.aspect == Aspect::Terms;
         bears && parts.any(|part| tasks.contains(&part.task))
     };
-    if let Some(mismatch) = progress.mismatches.iter().find(takes_part) {
+    if let Some(found) = progress.disagreements.iter().find(takes_part) {
         // Who differed before went on with something else than the others.
-        let apart: BTreeSet<u32> = dissenters(mismatch).collect();
-        let is_alike = |it: &&Mismatch| dissenters(it).any(|task| apart.contains(&task));
-        let first = progress.mismatches.iter().find(is_alike);
-        return format!("{text}; {}", mismatched(facts, first.unwrap_or(mismatch)));
+        let apart: BTreeSet<u32> = dissenters(found).collect();
+        let is_alike = |it: &&Disagreement| dissenters(it).any(|task| apart.contains(&task));
+        let first = progress.disagreements.iter().find(is_alike);
+        return format!("{text}; {}", mismatched(facts, first.unwrap_or(found)));
     }
     with_mistake(progress, text, tasks)
 }
 
 /// Who did not say what most said.
-fn dissenters(mismatch: &Mismatch) -> impl Iterator<Item = u32> {
-    let few = mismatch.sides.iter().skip(1);
+fn dissenters(of: &Disagreement) -> impl Iterator<Item = u32> {
+    let few = of.mismatch.sides.iter().skip(1);
     few.flat_map(|(_, parts)| parts).map(|part| part.task)
 }
 
@@ -169,15 +171,7 @@ fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
             format!("{who} went ahead: {it} {what}, unlike in a normal run; {text}")
         }
         Deed::Departed { .. } => format!("{text}; {who} {what}, unlike in all its calls before"),
-        Deed::Lapsed(_)
-        | Deed::Skipped(_)
-        | Deed::Omitted(_)
-        | Deed::Misdirected(_)
-        | Deed::Passed(_)
-        | Deed::WentOn
-        | Deed::Differed { .. } => {
-            format!("{text}; {who} {what}")
-        }
+        _ => format!("{text}; {who} {what}"),
     }
 }
 
@@ -591,8 +585,8 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String)
         true => (Some(what), text.clone()),
         false => (None, format!("{text}; but {what}")),
     };
-    match progress.mismatches.first() {
-        Some(mismatch) => with(mismatched(facts, mismatch), true),
+    match progress.disagreements.first() {
+        Some(first) => with(mismatched(facts, first), true),
         None => match (potential, progress.loose.first()) {
             (Some(potential), _) => with(potential.to_owned(), false),
             (None, Some(loose)) => {

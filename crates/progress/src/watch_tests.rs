@@ -3,7 +3,6 @@
 use super::{Standing, Watch};
 use crate::progress::Progress;
 use crate::task::{Activity, Group, Kind, Place, Polling, Task};
-use crate::waits::Waiting;
 use lockstep_trace::{End, EndKind, ProcessName, ThreadName, TraceName};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -61,30 +60,14 @@ fn held_up(inner: u64, events: u64) -> Progress {
         events,
         is_launcher: false,
     };
+    let tasks = BTreeMap::from([(0, task(0, 50)), (1, task(1, events))]);
     Progress {
         verdict: "ranks 0 waits; rank 1 is still in compute()".to_owned(),
         hang: true,
         kind: Kind::Slow,
-        is_mpi: true,
-        tasks: BTreeMap::from([(0, task(0, 50)), (1, task(1, events))]),
         groups,
-        edges: Vec::new(),
         least: vec![1],
-        waiting: Waiting::default(),
-        mismatches: Vec::new(),
-        mismatched: Vec::new(),
-        loose: Vec::new(),
-        potential: None,
-        causes: Vec::new(),
-        unreceived: None,
-        unfit: Vec::new(),
-        kept: Vec::new(),
-        forked: BTreeMap::new(),
-        doubts: BTreeMap::new(),
-        truants: BTreeMap::new(),
-        communicators: BTreeMap::new(),
-        threads: BTreeMap::new(),
-        notes: Vec::new(),
+        ..Progress::of(true, tasks, Vec::new())
     }
 }
 

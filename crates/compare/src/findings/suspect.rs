@@ -7,6 +7,7 @@ use crate::object::{serialize_maybe_trace, serialize_process, serialize_trace};
 use crate::statistics::normality::Normality;
 use crate::statistics::normality::evidence::Evidence;
 use crate::structure::phases::Phases;
+use lockstep_diagnosis::Certainty;
 use lockstep_trace::{ProcessName, TraceName};
 use serde::Serialize;
 
@@ -59,6 +60,17 @@ pub struct Suspect {
     /// The event of a call whose argument is its strongest reason.
     #[serde(skip)]
     pub wrong_at: Option<u64>,
+}
+
+impl Suspect {
+    /// How certain it is that it is to blame, beside what others find.
+    #[must_use]
+    pub fn certainty(&self) -> Certainty {
+        match self.reason {
+            Reason::EndsEarly if !self.is_culprit => Certainty::EndsEarly,
+            _ => Certainty::Differs,
+        }
+    }
 }
 
 /// How many traces have evidence: it is looked for in the events.

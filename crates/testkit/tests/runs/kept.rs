@@ -116,6 +116,37 @@ fn what_is_found_in_them_is_what_was() {
     }
 }
 
+/// The answers that are kept of a case to a question, each a line: the status comes first.
+fn kept<'t>(text: &'t str, case: &str, question: &[&str]) -> Vec<&'t str> {
+    let question = format!("  {}", question.join(" "));
+    let of_case = text.lines().skip_while(|it| *it != case).skip(1);
+    let of_case = of_case.take_while(|it| it.starts_with(' '));
+    let answers = of_case.skip_while(|it| *it != question).skip(1);
+    let answers = answers.map_while(|it| it.strip_prefix("    "));
+    answers.collect()
+}
+
+#[test]
+fn of_a_run_that_hangs_both_commands_suspect_the_same() {
+    let text = fs::read_to_string(place().join("expected.txt")).expect("expected.txt");
+    let mut asked = 0;
+    for case in cases() {
+        let [_, beside, compared] = case.questions()[..] else {
+            continue;
+        };
+        let answers = [beside, compared].map(|it| kept(&text, case.name, it));
+        let suspects = answers.each_ref().map(|it| {
+            let first = it.get(1).and_then(|it| it.split(' ').nth(1));
+            first.map_or(Vec::new(), |it| it.split(',').collect::<Vec<&str>>())
+        });
+        if answers[0].first() == Some(&"status 1") {
+            assert_eq!(suspects[0], suspects[1], "{}", case.name);
+            asked += 1;
+        }
+    }
+    assert!(asked >= 6, "{asked}");
+}
+
 #[test]
 fn they_are_small_and_name_no_place() {
     let scratch = Scratch::new("kept-places");
