@@ -16,6 +16,7 @@ pub mod accesses;
 mod answer;
 mod apart;
 mod call;
+mod contact;
 mod conversation;
 mod datatypes;
 mod deeds;
@@ -25,6 +26,7 @@ mod happens_before;
 #[doc(hidden)]
 pub mod job;
 mod layout;
+mod listen;
 mod matching;
 mod membership;
 mod message;

@@ -2,6 +2,7 @@
 
 use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Recording, Scratch, command, lockstep, record, tools};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -243,6 +244,43 @@ print(*table.columns)
 for row in table.fetchall(): print(*row, sep='\\t')
 ";
 
+/// The rows of a table, with their columns' names.
+fn rows(run: &Recording, python: &str, table: &str) -> Vec<BTreeMap<String, String>> {
+    let file = export(run, &["--to", "parquet", "--table", table], table);
+    let mut rows = command::command(&[python, "-c", ROWS]);
+    rows.env("PYTHONPATH", tools::python_packages()).arg(&file);
+    let text = command::run(&mut rows).success().stdout;
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().expect("columns").split(' ').collect();
+    let row = |line: &str| {
+        let cells = columns.iter().zip(line.split('\t'));
+        cells
+            .map(|(column, cell)| ((*column).to_owned(), cell.to_owned()))
+            .collect()
+    };
+    lines.map(row).collect()
+}
+
+/// Some columns of them.
+fn columns<const N: usize>(
+    rows: &[BTreeMap<String, String>],
+    names: [&str; N],
+) -> Vec<[String; N]> {
+    rows.iter()
+        .map(|row| names.map(|it| row[it].clone()))
+        .collect()
+}
+
+fn list(found: &Value, key: &str) -> Vec<Value> {
+    found[key].as_array().cloned().unwrap_or_default()
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
 #[test]
 fn duckdb_reads_what_progress_finds() {
     let Some(python) = tools::python_with("duckdb") else {
@@ -255,97 +293,49 @@ fn duckdb_reads_what_progress_finds() {
     let scratch = Scratch::new("messages-tables");
     let program = mpi.recipe("odd_even.c").flags(&["-g", "-O1"]).build();
     let mut words: Vec<String> = ["timeout", "-k", "5", "10"].map(str::to_owned).into();
-    words.extend(mpi.launch(RANKS));
-    words.extend([
-        program.display().to_string(),
-        "--bug".to_owned(),
-        "deadlock".to_owned(),
-    ]);
-    words.extend(["--rank".to_owned(), "1".to_owned()]);
+    // Each rank goes round often enough to meet the bug.
+    words.extend(mpi.launch(16));
+    words.push(program.display().to_string());
+    words.extend(["--bug", "deadlock"].map(str::to_owned));
     let run = record(&scratch, &["--hang", "60", "--on-hang", "stop"], &words);
     let found = run.json(&["progress"]);
     assert_eq!(found["kind"], "deadlock", "{found:#}");
-    let rows = |table: &str| {
-        let file = export(&run, &["--to", "parquet", "--table", table], table);
-        let mut rows = command::command(&[python, "-c", ROWS]);
-        rows.env("PYTHONPATH", tools::python_packages()).arg(&file);
-        let text = command::run(&mut rows).success().stdout;
-        let mut lines = text
-            .lines()
-            .map(|it| it.split('\t').map(str::to_owned).collect());
-        let columns: Vec<String> = lines.next().expect("columns");
-        let columns: Vec<String> = columns[0].split(' ').map(str::to_owned).collect();
-        lines
-            .map(|row: Vec<String>| columns.iter().cloned().zip(row).collect())
-            .collect::<Vec<BTreeMap<String, String>>>()
-    };
-    let list = |key: &str| found[key].as_array().cloned().unwrap_or_default();
     // A row for each member of each group.
-    let groups = rows("groups");
     let mut expected = Vec::new();
-    for group in list("groups") {
-        for task in group["processes"].as_array().expect("tasks") {
-            let function = group["stack"]
-                .as_array()
-                .and_then(|it| it.last()?.as_str().map(str::to_owned));
-            let least = list("least_progressed").contains(&group["id"]);
-            let words = [
-                group["id"].to_string(),
-                task.to_string(),
-                function.unwrap_or_default(),
-                u8::from(least).to_string(),
-            ];
-            expected.push(words);
+    for group in list(&found, "groups") {
+        let function = list(&group, "stack").last().map_or("None".to_owned(), text);
+        let is_least = list(&found, "least_progressed").contains(&group["id"]);
+        for task in list(&group, "processes") {
+            let least = u8::from(is_least).to_string();
+            expected.push([text(&group["id"]), text(&task), function.clone(), least]);
         }
     }
-    let columns = ["id", "task", "function", "least_progressed"];
-    let told: Vec<[String; 4]> = groups
+    let groups = rows(&run, python, "groups");
+    let names = ["id", "task", "function", "least_progressed"];
+    assert_eq!(columns(&groups, names), expected);
+    let waits = rows(&run, python, "waits");
+    let expected = list(&found, "waits");
+    let expected = expected
         .iter()
-        .map(|row| columns.map(|it| row[it].clone()))
-        .collect();
-    assert_eq!(told, expected);
-    let waits = rows("waits");
-    let expected: Vec<[String; 3]> = list("waits")
-        .iter()
-        .map(|it| {
-            [
-                it["from"].to_string(),
-                it["to"].to_string(),
-                it["why"].as_str().expect("why").to_owned(),
-            ]
-        })
-        .collect();
-    let columns = ["task", "waits_for", "why"];
-    let told: Vec<[String; 3]> = waits
-        .iter()
-        .map(|row| columns.map(|it| row[it].clone()))
-        .collect();
-    assert_eq!(told, expected);
-    let stuck: BTreeSet<String> = list("stuck").iter().map(ToString::to_string).collect();
+        .map(|it| ["from", "to", "why"].map(|key| text(&it[key])));
+    let expected: Vec<[String; 3]> = expected.collect();
+    assert_eq!(columns(&waits, ["task", "waits_for", "why"]), expected);
+    let stuck: BTreeSet<String> = list(&found, "stuck").iter().map(text).collect();
+    let waits_forever = |it: &&BTreeMap<String, String>| it["forever"] == "1";
     let forever = waits
         .iter()
-        .filter(|row| row["forever"] == "1")
-        .map(|row| row["task"].clone());
-    assert!(forever.collect::<BTreeSet<_>>().is_subset(&stuck));
-    let suspects = rows("suspects");
-    let expected: Vec<[String; 3]> = (1..)
-        .zip(list("facts"))
-        .flat_map(|(place, fact)| {
-            let kind = fact["kind"].as_str().expect("a kind").to_owned();
-            let who = fact["who"].as_array().cloned().unwrap_or_default();
-            let who = who
-                .into_iter()
-                .map(|it| it.as_str().expect("a trace").to_owned());
-            who.map(move |it| [place.to_string(), kind.clone(), it])
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    let columns = ["finding", "kind", "trace"];
-    let told: Vec<[String; 3]> = suspects
-        .iter()
-        .map(|row| columns.map(|it| row[it].clone()))
-        .collect();
-    assert_eq!(told, expected);
+        .filter(waits_forever)
+        .map(|it| it["task"].clone());
+    assert_eq!(forever.collect::<BTreeSet<_>>(), stuck);
+    // A row for each trace of each fact.
+    let facts = (1..).zip(list(&found, "facts"));
+    let expected = facts.flat_map(|(place, fact): (u32, Value)| {
+        let who = list(&fact, "who").into_iter();
+        who.map(move |it| [place.to_string(), text(&fact["kind"]), text(&it)])
+    });
+    let expected: Vec<[String; 3]> = expected.collect();
+    let suspects = rows(&run, python, "suspects");
+    assert_eq!(columns(&suspects, ["finding", "kind", "trace"]), expected);
     assert!(!suspects.is_empty());
 }
 

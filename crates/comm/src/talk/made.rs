@@ -1,6 +1,7 @@
 //! Talks that are made up, of ranks in the world.
 
 use super::*;
+use std::num::NonZeroU64;
 
 const WORLD: CommunicatorId = CommunicatorId(0);
 
