@@ -105,9 +105,10 @@ fn who_holds_that_very_lock_is_waited_for() {
 
 #[test]
 fn who_writes_waits_for_all_who_read() {
-    let read = |state| Hold {
-        shared: true,
-        ..Hold::new(A, state)
+    let read = |state| {
+        let mut hold = Hold::new(A, state);
+        hold.shared = true;
+        hold
     };
     let reader = |number, doing| strand(number, doing).with(read(HoldState::Held));
     let found = waiting(vec![
