@@ -73,10 +73,20 @@ impl Calls {
 /// Who calls whom in some trees. O(nodes).
 pub(crate) fn tree_calls(forest: &Forest, roots: &[NodeId]) -> FxHashSet<Edge> {
     let mut found = FxHashSet::default();
-    for (id, caller, _) in frames(forest, forest.occurrences(roots)) {
-        forest.within(id, 1, |node, _| {
-            found.extend(function(forest, node).map(|callee| (caller, callee)));
-        });
+    let (mut seen, mut entered) = (FxHashSet::default(), FxHashSet::default());
+    let mut open: Vec<(NodeId, Option<FunctionKey>)> = roots.iter().map(|it| (*it, None)).collect();
+    while let Some((id, around)) = open.pop() {
+        let own = function(forest, id);
+        found.extend(own.map(|callee| (around, callee)));
+        // What is in a call does not depend on who made it.
+        let is_new = match own {
+            Some(_) => entered.insert(id),
+            None => seen.insert((id, around)),
+        };
+        if is_new {
+            let items = forest.node(id).items.iter();
+            open.extend(items.map(|item| (item.node, own.or(around))));
+        }
     }
     found
 }

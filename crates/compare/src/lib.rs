@@ -9,7 +9,7 @@
 //!                                                                └► JSM ─linkage─► clusters ─► B-score
 //! ```
 //!
-//! Four folders, each of which uses only those above it: `difftrace` (the papers), `structure` (call trees: where they part, two
+//! Four folders, each of which uses only those before it: `difftrace` (the papers), `structure` (call trees: where they part, two
 //! builds), `statistics` (several normal runs, the gate) and `findings` (who differs, and why).
 //!
 //! *Guarantees*: the same input gives the same output, whatever the number of cores; results are plain

@@ -1,9 +1,10 @@
 //! What names say of functions, and how sentences spell them.
 //!
-//! What a language's standard library does inside itself is not told. A container's hash chains, the swaps of a sort, how a vector grows: compiled into the program as templates, they are functions of the
-//! main image like any other, and what they do follows from data and addresses, which are no part of the program's way. A call of such
-//! a function stays; what it does inside is looked at no more, but for calls of the program's own functions (a comparison, a task) and
-//! for what waits, throws or is a library's call that moves more than memory:
+//! What a language's standard library does inside itself is not told. A container's hash chains, the swaps of a sort, how a vector
+//! grows: compiled into the program as templates, they are functions of the main image like any other. What they do follows from
+//! data and addresses, which are no part of the program's way. A call of such a function stays. What it does inside is looked at no
+//! more, but for calls of the program's own functions (a comparison, a task), and for what waits, throws or is a library's call that
+//! moves more than memory:
 //!
 //! ```text
 //!  add( std::_Hashtable::find( _M_bucket_index  memcmp  memcmp ) lock )   is   add( std::_Hashtable::find lock )

@@ -24,7 +24,7 @@ pub(crate) fn calls(forest: &Forest, frame: NodeId) -> Vec<(FunctionKey, NodeId)
     found
 }
 
-/// Its steps without those that are more of the same: how often is a trip count.
+/// The steps of a frame without more of the same, which is a trip count.
 pub(crate) fn changes(forest: &Forest, frame: NodeId) -> impl Iterator<Item = Step> {
     let found = steps(forest, frame).into_iter();
     found.filter(|(after, next)| after.is_none() || after != next)
