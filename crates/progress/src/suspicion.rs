@@ -117,7 +117,7 @@ impl Scene<'_> {
         };
         let mut causes = suppose(causes);
         // Only if nothing else is known: the first of these that knows something.
-        let last: [fn(&Self, &BTreeMap<u32, Conversation>) -> Vec<Cause>; 3] = [
+        let last: [Detector<'_>; 3] = [
             |it, said| misled(it.disagreements, said, it.waiting),
             |it, said| went_on(it.groups, it.order, it.waiting, said),
             |it, said| Vec::from_iter(went_ahead(it.groups, it.order, it.waiting, said)),
@@ -135,6 +135,9 @@ impl Scene<'_> {
         }
     }
 }
+
+/// What finds causes in a scene and what its tasks said.
+type Detector<'a> = fn(&Scene<'a>, &BTreeMap<u32, Conversation>) -> Vec<Cause>;
 
 /// Of causes, those that are told beside what is known of who is gone.
 fn told(causes: Vec<Cause>, bare: &[Hypothesis]) -> Vec<Cause> {

@@ -31,7 +31,7 @@ fn export(run: &Recording, options: &[&str], file: &str) -> PathBuf {
 type Done = BTreeMap<&'static str, Vec<String>>;
 
 fn said(scratch: &Scratch, rank: usize) -> Done {
-    let text = std::fs::read_to_string(scratch.join(&format!("talks.{rank}"))).expect("its book");
+    let text = std::fs::read_to_string(scratch.join(format!("talks.{rank}"))).expect("its book");
     let mut done = Done::new();
     for line in text.lines() {
         let (what, rest) = line.split_once(' ').expect("words");

@@ -37,7 +37,7 @@ fn told(answer: &Value, kind: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn who<'a>(told: &'a [(String, String)]) -> Vec<&'a str> {
+fn who(told: &[(String, String)]) -> Vec<&str> {
     told.iter().map(|it| it.0.as_str()).collect()
 }
 
