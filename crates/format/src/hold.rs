@@ -59,6 +59,16 @@ pub const fn place(index: usize) -> usize {
     }
 }
 
+// The table lies between others.
+const _: () = {
+    use crate::process::{clock, thread};
+    assert!(place(0) >= thread::SEGMENT_TIMES + 8);
+    assert!(place(FIRST_ROWS - 1) + row::SIZE <= thread::MORE_HOLDS);
+    assert!(thread::MORE_HOLDS + 8 <= thread::CLOCKS);
+    assert!(place(FIRST_ROWS) >= thread::CLOCKS + thread::CLOCK_COUNT * clock::SIZE);
+    assert!(place(ROWS - 1) + row::SIZE <= thread::STAGING);
+};
+
 /// What [`row::WHAT`] says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct What {
@@ -141,7 +151,6 @@ pub const fn got(success: u8, result: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::thread;
 
     #[test]
     fn what_is_written_is_read() {
@@ -164,17 +173,6 @@ mod tests {
             ..what
         };
         assert_eq!(What::from_word(many.to_word()), kept);
-    }
-
-    #[test]
-    fn the_table_lies_between_others() {
-        let end = |index| place(index) + row::SIZE;
-        assert!(place(0) >= thread::SEGMENT_TIMES + 8);
-        assert!(end(FIRST_ROWS - 1) <= thread::MORE_HOLDS);
-        assert!(thread::MORE_HOLDS + 8 <= thread::CLOCKS);
-        let clocks = thread::CLOCK_COUNT * crate::process::clock::SIZE;
-        assert!(place(FIRST_ROWS) >= thread::CLOCKS + clocks);
-        assert!(end(ROWS - 1) <= thread::STAGING);
     }
 
     #[test]

@@ -24,6 +24,9 @@ enum Act {
     Receive(Option<u32>, Option<i64>),
 }
 
+/// A receive: from whom and with which tag, and the message that it got: its sender, its tag, and its place among the acts.
+type Asked = (Option<u32>, Option<i64>, Option<(u32, i64, u64)>);
+
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         (1..3u32, 0..2i64).prop_map(|(rank, tag)| Act::Send(rank, tag)),
@@ -48,7 +51,7 @@ proptest! {
     ) {
         // Begin and bytes of a send are its place among the acts.
         let mut sent: Vec<(u32, i64, u64)> = Vec::new();
-        let mut receives: Vec<(Option<u32>, Option<i64>, Option<(u32, i64, u64)>)> = Vec::new();
+        let mut receives: Vec<Asked> = Vec::new();
         for (at, act) in (0..).zip(&acts) {
             let fits = |it: (Option<u32>, Option<i64>), (rank, tag): (u32, i64)| {
                 it.0.is_none_or(|it| it == rank) && it.1.is_none_or(|it| it == tag)
