@@ -69,6 +69,29 @@ pub(crate) enum Head {
     Leaf,
 }
 
+impl Head {
+    /// The routine at the return of a call that goes through the stub.
+    const fn exit(self) -> usize {
+        match self {
+            Self::ThroughArguments => routine::EXIT_ARGUMENTS,
+            // What gives an object back is over with its call.
+            Self::ThroughHold { code, .. } if code[0] & 15 != hold::code::GIVE => {
+                routine::EXIT_HOLD
+            }
+            Self::ThroughTimed { .. } | Self::ThroughHold { .. } => routine::EXIT_TIMED,
+            _ => routine::EXIT,
+        }
+    }
+
+    /// Whether times of short calls are kept.
+    const fn waits(self) -> bool {
+        match self {
+            Self::ThroughTimed { waits } | Self::ThroughHold { waits, .. } => waits,
+            _ => matches!(self, Self::ThroughArguments),
+        }
+    }
+}
+
 /// A stub in the arena, by offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stub {
@@ -290,25 +313,12 @@ impl Arena {
                 }
                 // lea -8(%rsp),%rsp
                 bytes[25..30].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0xf8]);
-                let exit = match head {
-                    Head::ThroughArguments => routine::EXIT_ARGUMENTS,
-                    Head::ThroughTimed { .. } => routine::EXIT_TIMED,
-                    Head::ThroughHold { code, .. } if code[0] & 15 == hold::code::GIVE => {
-                        routine::EXIT_TIMED
-                    }
-                    Head::ThroughHold { .. } => routine::EXIT_HOLD,
-                    _ => routine::EXIT,
-                };
-                let waits = match head {
-                    Head::ThroughTimed { waits } | Head::ThroughHold { waits, .. } => waits,
-                    _ => head == Head::ThroughArguments,
-                };
-                bytes[stub::WAITS as usize] = waits.into();
+                bytes[stub::WAITS as usize] = head.waits().into();
                 if let Head::ThroughHold { code, .. } = head {
                     let place = stub::OBJECT as usize;
                     bytes[place..place + 2].copy_from_slice(&code);
                 }
-                bytes[30..36].copy_from_slice(&call_routine(exit, 30));
+                bytes[30..36].copy_from_slice(&call_routine(head.exit(), 30));
                 bytes[36] = 0xc3;
             }
         }
