@@ -136,20 +136,16 @@ pub fn diff(
         first.event = trees.runs[1].of_trace(trace, first.event);
         first.tell_apart(faulty);
     }
+    let (a, b) = (normal_side.root, faulty_side.root);
     let (ops, loops, alike) = match style {
-        Style::Tree => {
-            let ops = diff_trees(&trees.forest, normal_side.root, faulty_side.root, &names);
-            (
-                ops,
-                tree_loops(&trees.forest, &[normal_side.root, faulty_side.root], &names),
-                true,
-            )
-        }
+        Style::Tree => (
+            diff_trees(&trees.forest, a, b, &names),
+            tree_loops(&trees.forest, &[a, b], &names),
+            true,
+        ),
         Style::Flat => flat::diff(&trees, &lens, trace)?,
     };
-    if !whole {
-        first = None;
-    }
+    let first = first.filter(|_| whole);
     Ok(Diff {
         equal: if whole {
             first.is_none()
@@ -159,8 +155,8 @@ pub fn diff(
         first_divergence: first,
         ops,
         loops,
-        normal_open: open(&trees.forest, normal_side.root),
-        faulty_open: open(&trees.forest, faulty_side.root),
+        normal_open: open(&trees.forest, a),
+        faulty_open: open(&trees.forest, b),
         left_out: trees.left_out(),
         builds,
     })
