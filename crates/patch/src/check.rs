@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use lockstep_binary::{Image, Kind, RangeKind};
 use lockstep_format::bytes::{u32_at, u64_at};
+use lockstep_format::hold;
 use lockstep_format::plan::{
     Origins, Plan, Site, StandsFor, fixup, origin, routine, site as row, stub as layout,
 };
@@ -70,9 +71,12 @@ fn groups(plan: &Plan<'_>) -> BTreeMap<u32, Vec<Site>> {
 /// Offsets at which stubs begin: those with a symbol, and those of entries that run a routine.
 fn stubs(plan: &Plan<'_>, code: &[u8]) -> HashSet<u64> {
     let aligned = |start: &u64| start.is_multiple_of(u64::from(layout::ALIGNMENT));
-    // A symbol in the midst of inline code may be aligned by chance: what follows it is no WAITS.
-    let waits = |start: &u64| u32_at(code, *start as usize + layout::WAITS as usize);
-    let begins = |start: &u64| matches!(waits(start), Some(0 | 1));
+    // A symbol in the midst of inline code may be aligned by chance: what follows it is no WAITS, and no OBJECT.
+    let begins = |start: &u64| {
+        let at = *start as usize + layout::WAITS as usize;
+        let does = 0..=hold::code::AWAIT_THROUGH;
+        matches!(code.get(at..at + 4), Some([0 | 1, object, _, 0]) if does.contains(&(object & 15)))
+    };
     let with_symbol = plan
         .fixups()
         .filter(|f| matches!(f.kind, fixup::SYMBOL_32 | fixup::LEAF_32))
