@@ -30,7 +30,6 @@
 //   lapses attached        a buffer is attached where there is one
 //   lapses unwaited        a read of a file that is begun and never waited for
 //   lapses readonly        a write to a file that was opened for reading
-//   lapses no_such_file    a file is opened that is not there, and read
 //   lapses unclosed        a file that is not closed
 //   lapses given_up        the request of a receive is freed before it is over
 //   lapses cancelled       a receive is cancelled, and what was meant for it comes later
@@ -608,12 +607,6 @@ static void file(int mode, int waits, int writes) {
 static void unwaited(void) { file(MPI_MODE_RDONLY, 0, 0); }
 static void readonly(void) { file(MPI_MODE_RDONLY, 1, 1); }
 
-static void no_such_file(void) {
-  MPI_File open = MPI_FILE_NULL;
-  MPI_File_open(MPI_COMM_WORLD, "no such file", MPI_MODE_RDONLY, MPI_INFO_NULL, &open);
-  MPI_File_read(open, value, 1, MPI_INT, &status);
-}
-
 static void unclosed(void) {
   MPI_File open;
   MPI_File_open(MPI_COMM_WORLD, "/dev/zero", MPI_MODE_RDONLY, MPI_INFO_NULL, &open);
@@ -893,7 +886,6 @@ static const struct {
     {"split", split},         {"dims", dims}, {"periods", periods},
     {"nobody", nobody},       {"nodes", nodes},
     {"direction", direction}, {"unclosed", unclosed},
-    {"no_such_file", no_such_file},
     {"given_up", given_up},   {"unmade", unmade},
     {"omitted", omitted},     {"misnumbered", misnumbered},
     {"last", last},           {"ends", ends},

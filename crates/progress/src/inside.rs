@@ -222,7 +222,12 @@ impl<'a> Threads<'a> {
                     .is_some_and(|it| it.address == address && !it.shared)
             };
             let writers = self.together(at).filter(|it| wants(self.list[*it].1));
-            return Aim::all(Inside::Behind(lock), writers.collect());
+            let writers: Vec<usize> = writers.collect();
+            // The writer waits for it.
+            if !writers.is_empty() && holders.contains(&at) {
+                return Aim::all(Inside::Lock(lock), vec![at]);
+            }
+            return Aim::all(Inside::Behind(lock), writers);
         }
         if !holders.is_empty() {
             return Aim::all(Inside::Lock(lock), holders);

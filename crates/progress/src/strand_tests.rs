@@ -118,14 +118,17 @@ fn who_writes_waits_for_all_who_read() {
     ]);
     assert_eq!(found.inside[0].to, [thread(0, 1), thread(0, 2)]);
     assert_eq!(found.cores, [[0]]);
-    // Who reads once more waits behind who wants to write.
+    // Who would read waits behind who wants to write; who reads once more, for itself.
     let found = waiting(vec![
         reader(0, LOCK).with(read(HoldState::Wanted)),
         strand(1, LOCK).wanting(A),
+        strand(2, LOCK).with(read(HoldState::Wanted)),
     ]);
-    assert_eq!(found.inside[0].why, Inside::Behind(Lock::Mutex));
-    assert_eq!(found.inside[0].to, [thread(0, 1)]);
+    assert_eq!(found.inside[0].why, Inside::Lock(Lock::Mutex));
+    assert_eq!(found.inside[0].to, [thread(0, 0)]);
     assert_eq!(found.inside[1].to, [thread(0, 0)]);
+    assert_eq!(found.inside[2].why, Inside::Behind(Lock::Mutex));
+    assert_eq!(found.inside[2].to, [thread(0, 1)]);
     assert_eq!(found.cores, [[0]]);
 }
 
