@@ -292,7 +292,7 @@ fn duckdb_reads_what_progress_finds() {
     let _a_turn = a_turn();
     let scratch = Scratch::new("messages-tables");
     let program = mpi.recipe("odd_even.c").flags(&["-g", "-O1"]).build();
-    let mut words: Vec<String> = ["timeout", "-k", "5", "10"].map(str::to_owned).into();
+    let mut words: Vec<String> = ["timeout", "-k", "5", "120"].map(str::to_owned).into();
     // Each rank goes round often enough to meet the bug.
     words.extend(mpi.launch(16));
     words.push(program.display().to_string());
