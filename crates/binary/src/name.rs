@@ -33,16 +33,16 @@ pub fn display_name(linkage: &str) -> String {
     of_module(linkage).unwrap_or_else(|| linkage.to_owned())
 }
 
-/// A procedure of a Fortran module, as gfortran, ifort and flang call it: `__halo_MOD_swap`, `halo_mp_swap_`, `_QMhaloPswap`.
+/// A procedure of a Fortran module, as gfortran and flang call it: `__halo_MOD_swap`, `_QMhaloPswap`. What ifort makes of it,
+/// `halo_mp_swap_`, may be a plain procedure of another compiler.
 fn of_module(linkage: &str) -> Option<String> {
     let is_plain = |it: &str| {
         let all = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         it.starts_with(|first: char| first.is_ascii_lowercase()) && it.bytes().all(all)
     };
     let gfortran = || linkage.strip_prefix("__")?.split_once("_MOD_");
-    let ifort = || linkage.strip_suffix('_')?.split_once("_mp_");
     let flang = || linkage.strip_prefix("_QM")?.split_once('P');
-    let (module, rest) = gfortran().or_else(ifort).or_else(flang)?;
+    let (module, rest) = gfortran().or_else(flang)?;
     // What a compiler made of it, behind a dot, stays.
     let procedure = rest.split('.').next()?;
     (is_plain(module) && is_plain(procedure)).then(|| format!("{module}::{rest}"))
@@ -249,9 +249,8 @@ mod tests {
         let cases = [
             ("__halo_MOD_swap", "halo::swap"),
             ("__halo_x_MOD_swap_2._omp_fn.0", "halo_x::swap_2._omp_fn.0"),
-            ("halo_mp_swap_", "halo::swap"),
+            ("halo_mp_swap_", "halo_mp_swap_"),
             ("_QMhaloPswap", "halo::swap"),
-            ("tree_mp_", "tree_mp_"),
             ("swap_", "swap_"),
             ("__MOD_", "__MOD_"),
             ("_QPswap", "_QPswap"),

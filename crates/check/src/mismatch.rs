@@ -248,8 +248,8 @@ fn is_same(one: &Collective, other: &Collective) -> bool {
         )
 }
 
-/// Who sends another amount than its receiver expects, or other elements: the pair of whom one is in most such pairs, and that one
-/// last. O(members^2) where amounts are known.
+/// A sender and a receiver of whom one sends another amount, or other elements, than the other expects. Whoever is in most such
+/// pairs is last. O(members^2) where amounts are known.
 fn unequal(shares: &[(PartId, &Collective)]) -> Option<Vec<(String, Vec<PartId>)>> {
     let senders = shares
         .iter()

@@ -339,8 +339,7 @@ impl Matching {
     }
 
     /// How many operations of a communicator a task began.
-    #[must_use]
-    pub fn begun(&self, communicator: CommunicatorId, task: u32) -> usize {
+    fn begun(&self, communicator: CommunicatorId, task: u32) -> usize {
         let begun = self.begun.get(&(communicator, task));
         begun.copied().unwrap_or(0)
     }

@@ -17,8 +17,8 @@ pub const MOST_PARAMETERS: usize = 14;
 pub mod op {
     /// End of the entry's or of the return's part.
     pub const END: u8 = 0;
-    /// What the function returns, an `int`, where that is not 0: the one result that may be missing, [`super::code`] of it, behind
-    /// all others. The whole byte: it is no `END`.
+    /// The error code that the function returns, as [`super::code`]; no value if it is 0. It comes last. The whole byte counts,
+    /// so that it is no `END`.
     pub const CODE: u8 = 1 << 4;
     /// An `int`.
     pub const INT: u8 = 1;
