@@ -3,9 +3,7 @@ use crate::races::{Harm, Race, race};
 use crate::strays::Awaited;
 use crate::taken::{Doubt, doubts, steals};
 use lockstep_comm::job::{Job, receive, send};
-use lockstep_comm::{
-    CommunicatorId, Conversation, Matching, Mode, PartKind, Peer, Size, Wildcard,
-};
+use lockstep_comm::{CommunicatorId, Conversation, Matching, Mode, PartKind, Peer, Size, Wildcard};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

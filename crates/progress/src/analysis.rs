@@ -30,9 +30,10 @@ use lockstep_check::taken::{doubts, steals};
 use lockstep_check::{
     Chosen, Loose, at_once, loose_ends, loose_ends_so_far, mismatches, never_finalized,
 };
+use lockstep_comm::communicators::{Communicators, Origin};
 use lockstep_comm::{Circle, CommunicatorId, Conversation, Matching, Membership, without_buffers};
 use lockstep_diagnosis::{Disagreement, origin};
-use lockstep_trace::{Communicators, EndKind, Origin, Run, TraceName};
+use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Where the tasks of a run stand, and what it waits for.

@@ -1,10 +1,10 @@
 //! Arguments with what they stand for, in words: `dest=1 (world 5)`, `comm=#2 {0,2,4,6}`.
 
-use super::{
-    Communicator, CommunicatorId, Communicators, Meaning, Members, Origin, Peer, Resolved,
-};
-use crate::arguments::{Argument, Value};
+use super::communicator::{Communicator, CommunicatorId, Members, Origin};
+use super::known::Communicators;
+use super::resolved::{Meaning, Peer, Resolved};
 use lockstep_api::mpi::constants::{COMM_SELF, COMM_WORLD};
+use lockstep_trace::{Argument, Value};
 use std::fmt::{self, Display, Formatter};
 
 /// Displays the arguments of an event: `(count=1, dest=3)`.
