@@ -17,7 +17,7 @@
 
 use crate::{LooseEnd, unfit};
 use lockstep_comm::{
-    CommunicatorId, Conversation, Matching, Membership, PartId, PartKind, Peer, Size, Waits,
+    CommunicatorId, Conversation, Matching, Membership, Part, PartId, PartKind, Peer, Size, Waits,
     is_reached,
 };
 use lockstep_trace::TraceName;
@@ -78,6 +78,20 @@ struct Receive<'a> {
     /// Whose message it took.
     from: Option<u32>,
     room: &'a Size,
+}
+
+impl Receive<'_> {
+    /// A race: that it takes this message instead.
+    fn race(&self, task: u32, instead: &Message<'_>, harm: Harm) -> (Race, PartId) {
+        let race = Race {
+            task,
+            wildcard: self.part,
+            took: self.from,
+            instead: instead.id.task,
+            harm,
+        };
+        (race, instead.id)
+    }
 }
 
 /// The receives of a task that took something, in order, up to the first probe for anybody's messages.
@@ -175,23 +189,13 @@ pub fn race(
     members: &Membership,
     matching: &Matching,
 ) -> Option<Race> {
-    let has_wildcard = |it: &Conversation| {
-        let mut parts = it.parts.iter();
-        parts.any(|part| {
-            matches!(
-                part.kind,
-                PartKind::Receive {
-                    wildcard: Some(_),
-                    ..
-                }
-            )
-        })
+    let is_wildcard = |it: &Part| match it.kind {
+        PartKind::Receive { wildcard, .. } => wildcard.is_some(),
+        _ => false,
     };
-    let to_whom: BTreeSet<u32> = tasks
-        .iter()
-        .filter(|(_, it)| has_wildcard(it))
-        .map(|(task, _)| *task)
-        .collect();
+    let to_whom = tasks.iter();
+    let to_whom = to_whom.filter(|(_, it)| it.parts.iter().any(is_wildcard));
+    let to_whom: BTreeSet<u32> = to_whom.map(|(task, _)| *task).collect();
     if to_whom.is_empty() {
         return None;
     }
@@ -230,16 +234,9 @@ pub fn chance(
             let others = from
                 .iter()
                 .filter(|it| wildcard.from.is_some_and(|of| of != it.0.1));
-            others.filter_map(|((_, sender), sent)| {
+            others.filter_map(|(_, sent)| {
                 let message = sent.iter().find(|it| it.was_there_for(wildcard))?;
-                let race = Race {
-                    task: *task,
-                    wildcard: wildcard.part,
-                    took: wildcard.from,
-                    instead: *sender,
-                    harm: Harm::Chance,
-                };
-                Some((race, message.id))
+                Some(wildcard.race(*task, message, Harm::Chance))
             })
         });
         let mut choices = choices.take(MOST);
@@ -323,14 +320,7 @@ fn starving(
         if sent.iter().filter(alike).count() > asked.count() {
             continue;
         }
-        let race = Race {
-            task,
-            wildcard: wildcard.part,
-            took: wildcard.from,
-            instead: sender,
-            harm: Harm::Starves(starved.part),
-        };
-        return Some((race, message.id));
+        return Some(wildcard.race(task, message, Harm::Starves(starved.part)));
     }
     None
 }
@@ -354,14 +344,7 @@ fn overflowing(
         if let Some(message) = sent.iter().find(|it| it.was_there_for(wildcard))
             && let Some(end) = unfit(message)
         {
-            let race = Race {
-                task,
-                wildcard: wildcard.part,
-                took: wildcard.from,
-                instead: sender,
-                harm: Harm::Unfit(end),
-            };
-            return Some((race, message.id));
+            return Some(wildcard.race(task, message, Harm::Unfit(end)));
         }
     }
     None

@@ -717,12 +717,6 @@ impl Iterator for Arguments<'_> {
     }
 }
 
-impl fmt::Debug for Records<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Records").finish_non_exhaustive()
-    }
-}
-
 impl fmt::Debug for Arguments<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arguments").finish_non_exhaustive()

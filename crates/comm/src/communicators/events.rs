@@ -81,24 +81,19 @@ impl Communicators {
 }
 
 /// Iterator of [`Communicators::events`].
+#[derive(Debug)]
 pub struct ResolvedEvents<'a> {
     events: Arguments<'a>,
     resolver: Resolver<'a>,
 }
 
 /// Knows what the arguments of a thread's calls stand for, as long as it is given them in order.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Resolver<'a> {
     communicators: &'a Communicators,
     thread: &'a Thread,
     tracker: Tracker<'a>,
     known: Option<&'a Known>,
-}
-
-impl std::fmt::Debug for Resolver<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resolver").finish_non_exhaustive()
-    }
 }
 
 /// What the handles of a thread stand for, in numbers: the same ones at two times where nothing changed between them but
@@ -111,12 +106,6 @@ pub struct HandlesMark {
     held: usize,
     /// Calls whose results are to come.
     pending: usize,
-}
-
-impl std::fmt::Debug for ResolvedEvents<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ResolvedEvents").finish_non_exhaustive()
-    }
 }
 
 impl Iterator for ResolvedEvents<'_> {
@@ -136,12 +125,6 @@ impl Iterator for ResolvedEvents<'_> {
 pub struct EventsOf<'a, F> {
     all: ResolvedEvents<'a>,
     wanted: F,
-}
-
-impl<F> std::fmt::Debug for EventsOf<'_, F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EventsOf").finish_non_exhaustive()
-    }
 }
 
 /// Where reading events with what their arguments stand for stopped.
@@ -217,17 +200,14 @@ impl Resolver<'_> {
 
     /// What an event stands for; in the order of the events.
     pub fn resolve(&mut self, event: Unresolved) -> Resolved {
-        let Unresolved {
-            annotated,
-            function,
-        } = event;
-        let meanings = match (&annotated.arguments, function) {
+        let annotated = event.annotated;
+        let meanings = match (&annotated.arguments, event.function) {
             (Some(arguments), Some(id)) => self.meanings(annotated.event, id, arguments),
             _ => Vec::new(),
         };
         Resolved {
             annotated,
-            function,
+            function: event.function,
             meanings,
         }
     }
@@ -245,11 +225,7 @@ impl Resolver<'_> {
     }
 
     fn meaning(&self, meant: &Meant, argument: &Argument) -> Meaning {
-        let place = |local: &Local| {
-            self.known
-                .and_then(|known| known.places.get(local))
-                .copied()
-        };
+        let place = |local: &Local| self.known?.places.get(local).copied();
         let found = |local: &Local| {
             let (id, side) = place(local)?;
             Some((self.communicators.get(id)?, side))

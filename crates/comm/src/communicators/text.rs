@@ -93,11 +93,9 @@ fn in_short(members: &Members) -> String {
 impl Display for Shown<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("(")?;
-        for (index, argument) in self.arguments.iter().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            self.one(f, argument, self.meanings.get(index))?;
+        for (index, (name, text)) in self.texts().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{name}={text}")?;
         }
         f.write_str(")")
     }
@@ -124,15 +122,6 @@ impl Shown<'_> {
             .chain(std::iter::repeat(None));
         let texts = self.arguments.iter().zip(meanings);
         texts.map(|(argument, meaning)| (argument.name, self.text(argument, meaning)))
-    }
-
-    fn one(
-        &self,
-        f: &mut Formatter<'_>,
-        argument: &Argument,
-        meaning: Option<&Meaning>,
-    ) -> fmt::Result {
-        write!(f, "{}={}", argument.name, self.text(argument, meaning))
     }
 
     fn text(&self, argument: &Argument, meaning: Option<&Meaning>) -> String {
