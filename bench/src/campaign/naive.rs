@@ -3,6 +3,7 @@
 //! *Costs*: a process of `diff` for each trace. *Not for* anything but standing beside `compare`.
 
 use anyhow::{Context, Result, ensure};
+use lockstep_comm::communicators::Communicators;
 use lockstep_trace::{Event, Run};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +20,7 @@ pub struct Texts {
 /// Writes the traces of the run `directory` below `to`.
 pub fn texts(directory: &Path, to: &Path) -> Result<Texts> {
     let run = Run::open(directory)?;
-    let known = run.communicators();
+    let known = Communicators::of(&run);
     std::fs::create_dir_all(to)?;
     let mut traces = BTreeMap::new();
     for thread in run.traces() {

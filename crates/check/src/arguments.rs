@@ -11,7 +11,8 @@ use lockstep_api::mpi::constants::{
 };
 use lockstep_api::mpi::predefined::{Datatype, NO_OP, Sort};
 use lockstep_api::mpi::{Access, Counts, Does, Grouping, Kind, Making, Meaning, Resource};
-use lockstep_trace::{Argument, Handle, Meaning as Meant, Resolved, Value};
+use lockstep_comm::communicators::{Meaning as Meant, Resolved};
+use lockstep_trace::{Argument, Handle, Value};
 
 /// What is wrong with the arguments of a call: `count -1`.
 pub(crate) fn wrong(meaning: Meaning, event: &Resolved) -> Option<String> {

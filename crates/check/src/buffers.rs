@@ -14,8 +14,9 @@
 use lockstep_api::mpi::constants::{IN_PLACE, PROC_NULL};
 use lockstep_api::mpi::predefined::{DATATYPE_NULL, NO_OP};
 use lockstep_api::mpi::{Access, Counts, Does, Epoch, FileUse, Resource, Shape};
+use lockstep_comm::communicators::Resolved;
 use lockstep_comm::{Footprint, Layouts, Part, left};
-use lockstep_trace::{Buffer, Resolved, SourceLine, Value};
+use lockstep_trace::{Buffer, SourceLine, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;

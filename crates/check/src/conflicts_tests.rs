@@ -4,9 +4,10 @@
 use super::*;
 use lockstep_api::mpi::Kind;
 use lockstep_comm::accesses::MOST;
+use lockstep_comm::communicators::{Meaning, Peer, Resolved};
 use lockstep_comm::job::resolved;
 use lockstep_comm::{Layouts, Routine};
-use lockstep_trace::{Argument, Handle, Meaning, Peer, Resolved, Value};
+use lockstep_trace::{Argument, Handle, Value};
 
 const WINDOW: CommunicatorId = CommunicatorId(7);
 const SHARED: i64 = 2;

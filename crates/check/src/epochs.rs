@@ -11,7 +11,8 @@
 use lockstep_api::mpi::constants::{has_no_predecessor, has_no_successor};
 use lockstep_api::mpi::{Does, Epoch, Resource};
 use lockstep_comm::Routine;
-use lockstep_trace::{Resolved, TraceName};
+use lockstep_comm::communicators::Resolved;
+use lockstep_trace::TraceName;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -182,8 +183,9 @@ impl State {
 mod tests {
     use super::*;
     use lockstep_api::mpi::Kind;
+    use lockstep_comm::communicators::{Meaning, Peer};
     use lockstep_comm::job::resolved;
-    use lockstep_trace::{Argument, Handle, Meaning, Peer, Value};
+    use lockstep_trace::{Argument, Handle, Value};
 
     /// What a call on a window lacks, that names this rank of the world, if any.
     fn calls(it: &mut Epochs, name: &str, rank: Option<u32>) -> Option<Needs> {

@@ -4,6 +4,7 @@
 //! ```text
 //!  each call ──► RuleChecker ──► Usage          handles, epochs, buffers, arguments: while the calls are read
 //!  all tasks ──► loose_ends, mismatches      messages, requests, collective operations: when all is known
+//!           ──► races, taken, strays         receives from anybody, and messages that went elsewhere
 //! ```
 //!
 //! *Guarantees*: what is told was seen; where a library may have done something unseen, it is told only of who did not come back
@@ -20,8 +21,14 @@ mod loose_end;
 mod mismatch;
 mod of_calls;
 mod partitions;
+pub mod races;
 mod rule_checker;
+pub mod strays;
+pub mod taken;
 mod usage;
+
+#[cfg(test)]
+mod races_tests;
 
 pub use chosen::Chosen;
 pub use epochs::{Epochs, Needs};

@@ -2,8 +2,9 @@
 
 use crate::{arguments, buffers};
 use lockstep_api::mpi::rules::{ARGUMENT, Rule};
+use lockstep_comm::communicators::Resolved;
 use lockstep_comm::{Call, own_share};
-use lockstep_trace::{Resolved, Value};
+use lockstep_trace::Value;
 
 /// A check of single calls.
 pub(crate) struct CallCheck {

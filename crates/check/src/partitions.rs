@@ -5,8 +5,8 @@
 //! first [`MOST`] partitions of a send.
 
 use lockstep_api::mpi::{Does, Partitions as Which, Scope};
+use lockstep_comm::communicators::Resolved;
 use lockstep_comm::{requests, whole};
-use lockstep_trace::Resolved;
 use rustc_hash::FxHashMap;
 
 /// So many partitions of a send are known.

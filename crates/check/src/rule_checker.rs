@@ -7,8 +7,9 @@ use crate::loose_end::LooseEnd;
 use crate::of_calls::CHECKS;
 use crate::usage::{Suspect, Terms, Usage};
 use lockstep_api::mpi::{Kind, Resource, rules};
+use lockstep_comm::communicators::Resolved;
 use lockstep_comm::{Begun, Call, Changes, Observer, Routine, Started, opens_between};
-use lockstep_trace::{Resolved, TraceName, Value};
+use lockstep_trace::{TraceName, Value};
 use std::sync::Arc;
 
 /// What a thread does with MPI that is wrong whatever the others do, as it is read.

@@ -17,8 +17,9 @@ use lockstep_api::mpi::{
     Constructor, Does, Epoch, FileUse, Grouping, Kind, Making, Mode, Part, Resource, Scope,
     SendBuffer,
 };
+use lockstep_comm::communicators::Resolved;
 use lockstep_comm::{Conversation, Routine, State, names_no_request};
-use lockstep_trace::{Resolved, TraceName, Value};
+use lockstep_trace::{TraceName, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;

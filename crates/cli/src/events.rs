@@ -3,9 +3,8 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{
-    Annotated, Communicators, Event, Frames, Meaning, Resolved, Run, Selection, Thread, When,
-};
+use lockstep_comm::communicators::{Communicators, Meaning, Resolved};
+use lockstep_trace::{Annotated, Event, Frames, Run, Selection, Thread, When};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -181,7 +180,7 @@ impl Events {
         mut write: impl FnMut(Shown<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         let known = match self.arguments {
-            true => run.communicators(),
+            true => Communicators::of(run),
             false => Communicators::default(),
         };
         let mut timeline = self.time.then(|| thread.timeline()).flatten();

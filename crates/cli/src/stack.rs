@@ -4,6 +4,7 @@ use crate::output::{self, Style};
 use crate::run;
 use anyhow::{Context, Result};
 use clap::Args;
+use lockstep_comm::communicators::Communicators;
 use lockstep_trace::{Frame, FunctionId, Run, Selection, Thread, mpi};
 use serde_json::json;
 use std::io::Write;
@@ -38,7 +39,7 @@ impl Stack {
         let frames = self.frames(thread)?;
         let mut arguments: Vec<Option<String>> = Vec::new();
         if self.shows_arguments(&run, thread) {
-            let known = run.communicators();
+            let known = Communicators::of(&run);
             let open = known.open(thread);
             let show = |it: &Option<_>| it.as_ref().map(|it| known.show(it).to_string());
             arguments = open.iter().map(show).collect();

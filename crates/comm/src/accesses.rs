@@ -7,13 +7,14 @@
 //! *Not seen*: loads and stores, datatypes whose layout is not known, of what order `MPI_Rget` is. *Costs*: of a call O(locks that
 //! the task holds), amortised; memory for the first [`MOST`] accesses of a task.
 
+use crate::communicators::Resolved;
 use crate::layout::{Layout, Layouts};
 use crate::message::CommunicatorId;
 use crate::routines::Routine;
 use lockstep_api::mpi::constants::is_exclusive;
 use lockstep_api::mpi::predefined::NO_OP;
 use lockstep_api::mpi::{Access, Does, Epoch as Step, Form};
-use lockstep_trace::{Resolved, TraceName};
+use lockstep_trace::TraceName;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

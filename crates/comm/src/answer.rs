@@ -1,11 +1,12 @@
 //! What a call of MPI that returned says: which requests are over, whether there was anything, and whose message it was.
 
 use crate::call::more;
+use crate::communicators::{Meaning, Resolved};
 use crate::message::{PartKind, Peer};
 use crate::requests::Named;
 use crate::routines::Routine;
 use lockstep_api::mpi::Language;
-use lockstep_trace::{Meaning, Resolved, Value};
+use lockstep_trace::Value;
 
 /// The requests that a call says it completed, each with the place of its status, and how many more there are that were not
 /// recorded.

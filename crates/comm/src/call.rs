@@ -1,5 +1,6 @@
 //! From the name and the recorded arguments of one MPI call to the parts that it begins, and what else it is.
 
+use crate::communicators::{Meaning as Meant, Resolved};
 use crate::datatypes::{Datatypes, Unit, are_unlike, whole};
 use crate::message::{
     Amount, Amounts, Collective, CommunicatorId, PartKind, Peer, Role, Size, Step, Wildcard,
@@ -11,7 +12,7 @@ use lockstep_api::mpi::predefined::DATATYPE_NULL;
 use lockstep_api::mpi::{
     Counts, Does, Epoch, FileUse, Form, Making, Meaning, Mode, Resource, Shape,
 };
-use lockstep_trace::{Argument, Buffer, Handle, Meaning as Meant, Resolved, Value};
+use lockstep_trace::{Argument, Buffer, Handle, Value};
 use std::sync::Arc;
 
 /// Arguments that say how much.

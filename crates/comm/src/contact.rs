@@ -1,6 +1,6 @@
 //! What a trace did together with others: one end of a message, or a share in a collective operation.
 
-use lockstep_trace::CommunicatorId;
+use crate::communicators::CommunicatorId;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 

@@ -7,9 +7,10 @@
 //! *Guarantees*: what is not known, and structures of several kinds, have no elements here. *Costs*: O(arguments) of the calls that
 //! make datatypes.
 
+use crate::communicators::Resolved;
 use lockstep_api::mpi::predefined::{Datatype, Sort};
 use lockstep_api::mpi::{Constructor, Kind};
-use lockstep_trace::{Argument, Handle, Resolved, Value};
+use lockstep_trace::{Argument, Handle, Value};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;

@@ -3,11 +3,12 @@
 //! *Guarantees*: a group that is known has exactly these members. *Not seen*: groups by lists of more ranks than are recorded, of
 //! files and of the other side of an intercommunicator. *Costs*: memory for the groups that are there.
 
+use crate::communicators::{CommunicatorId, Group, Resolved};
 use crate::membership::Membership;
 use crate::routines::Routine;
 use lockstep_api::mpi::constants::GROUP_EMPTY;
 use lockstep_api::mpi::{Does, Grouping, Kind};
-use lockstep_trace::{CommunicatorId, Group, Resolved, Value};
+use lockstep_trace::Value;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

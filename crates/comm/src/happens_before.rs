@@ -5,8 +5,9 @@
 //! their communicator. What cannot be matched (arguments or traces are missing, a receive from anybody whose status was ignored)
 //! waits for nothing.
 
+use crate::communicators::CommunicatorId;
 use crate::talk::{Contact, Talk, What};
-use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
+use lockstep_trace::{Run, Thread, TraceName};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;

@@ -1,9 +1,10 @@
 //! Small jobs, written down for tests: which task called what, and whether it came back.
 
+use crate::communicators::{Meaning, Resolved};
 use crate::conversation::{Conversation, State};
 use crate::membership::Membership;
 use crate::message::*;
-use lockstep_trace::{Annotated, Argument, Event, FunctionId, Meaning, Resolved};
+use lockstep_trace::{Annotated, Argument, Event, FunctionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

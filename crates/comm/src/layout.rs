@@ -7,11 +7,12 @@
 //! unlike sizes, and more than [`MOST_BLOCKS`] blocks. *Costs*: O(blocks) where a datatype is made, and where spans of two buffers
 //! meet that are not of one piece.
 
+use crate::communicators::Resolved;
 use crate::datatypes::whole;
 use lockstep_api::mpi::constants::is_order_of_c;
 use lockstep_api::mpi::predefined::Datatype;
 use lockstep_api::mpi::{Constructor, Kind};
-use lockstep_trace::{Argument, Handle, Resolved, Value};
+use lockstep_trace::{Argument, Handle, Value};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;

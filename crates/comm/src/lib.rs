@@ -16,6 +16,7 @@ pub mod accesses;
 mod answer;
 mod apart;
 mod call;
+pub mod communicators;
 mod contact;
 mod conversation;
 mod datatypes;

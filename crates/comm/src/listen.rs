@@ -3,13 +3,14 @@
 #[cfg(test)]
 mod tests;
 
+use crate::communicators::{CommunicatorId, Communicators};
 use crate::contact::{Contact, Message, Share, What};
 use crate::conversation::Conversation;
 use crate::message::{Amount, Collective, PartKind, Peer, Waits};
 use crate::reader::Reader;
 use crate::routines::Routines;
 use lockstep_api::mpi::{Counts, Does, Shape};
-use lockstep_trace::{CommunicatorId, Communicators, Run, Thread, TraceName};
+use lockstep_trace::{Run, Thread, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::num::NonZeroU64;
 

@@ -1,6 +1,6 @@
 //! Who is in which communicator: derived from the calls that made it, or given by whoever knows.
 
-use lockstep_trace::CommunicatorId;
+use crate::communicators::CommunicatorId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -5,11 +5,11 @@
 //! begins a send and waits for it, `MPI_Irecv` begins a receive, `MPI_Waitall` waits for all of many,
 //! `MPI_Sendrecv` begins two and waits for both.
 
+pub use crate::communicators::CommunicatorId;
 use crate::datatypes::Unit;
 use crate::group::MpiGroup;
 use lockstep_api::mpi::{self, Meaning};
 pub use lockstep_api::mpi::{Mode, Shape};
-pub use lockstep_trace::CommunicatorId;
 use std::sync::Arc;
 
 /// The other side of a message, by its rank in the world.

@@ -1,12 +1,13 @@
 //! Who looks on while the calls of a thread are read, and keeps what it wants of them: this crate knows no rule about right or wrong.
 
+use crate::communicators::Resolved;
 use crate::datatypes::Datatypes;
 use crate::layout::Layouts;
 use crate::message::Part;
 use crate::requests::Requests;
 use crate::routines::Routine;
 use lockstep_api::mpi::Resource;
-use lockstep_trace::{Resolved, TraceName};
+use lockstep_trace::TraceName;
 use std::fmt::Debug;
 use std::sync::Arc;
 

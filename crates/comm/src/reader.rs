@@ -1,5 +1,6 @@
 //! Reads the calls of MPI of a thread: in detail, and what it says again as turns, which cost one look-up a call.
 
+use crate::communicators::{EventsOf, Resolver, Unresolved};
 use crate::conversation::Conversation;
 use crate::message::CommunicatorId;
 use crate::observer::Observer;
@@ -7,9 +8,7 @@ use crate::routines::Routines;
 use crate::said::{Marks, Over, Rest, Said};
 use crate::turn::{BEGIN, Exchange, Tail, Then, Turn, Turns};
 use crate::windows::Windows;
-use lockstep_trace::{
-    Event, EventsOf, FunctionId, Lap, RecordKey, Resolver, TraceName, Unresolved,
-};
+use lockstep_trace::{Event, FunctionId, Lap, RecordKey, TraceName};
 use std::sync::Arc;
 
 /// Reads a thread, as far as it goes.

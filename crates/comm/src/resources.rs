@@ -4,9 +4,10 @@
 //! *Guarantees*: what is said to be held was given back by a call and named by none that frees, in any
 //! thread; what MPI predefines is nobody's. *Costs*: O(1) a call that makes or frees, mostly.
 
+use crate::communicators::Resolved;
 use crate::routines::Routine;
 use lockstep_api::mpi::{Does, Kind, Making, Meaning, Resource};
-use lockstep_trace::{Argument, Resolved, TraceName, Value};
+use lockstep_trace::{Argument, TraceName, Value};
 use std::sync::Arc;
 
 /// Something that was made and not freed.

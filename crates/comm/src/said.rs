@@ -9,6 +9,7 @@ use crate::call::{
     among_neighbours, begun, everybody, freed, introduction, matched, names_no_request, probed,
     requests,
 };
+use crate::communicators::{HandlesMark, Resolved, Resolver, Unresolved};
 use crate::conversation::{Conversation, left};
 use crate::datatypes::{Datatypes, Recipe};
 use crate::group::{MpiGroup, MpiGroups};
@@ -22,9 +23,7 @@ use crate::windows::Windows;
 use lockstep_api::mpi::{
     Does, Epoch, FileUse, Form, Kind, Making, Meaning, Resource, Scope, Shape,
 };
-use lockstep_trace::{
-    Argument, Event, HandlesMark, RecordKey, Resolved, Resolver, SourceLine, TraceName, Unresolved,
-};
+use lockstep_trace::{Argument, Event, RecordKey, SourceLine, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 

@@ -16,10 +16,11 @@ pub(crate) mod made;
 #[cfg(test)]
 mod tests;
 
+use crate::communicators::{CommunicatorId, Communicators};
 pub use crate::contact::{Contact, Message, Share, What};
 pub use crate::listen::MOST;
 use crate::listen::{Doubts, End, read_all};
-use lockstep_trace::{CommunicatorId, Communicators, Run, Thread, TraceName};
+use lockstep_trace::{Run, Thread, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -48,7 +49,7 @@ impl Talk {
         if !all.iter().any(|it| it.has_arguments()) {
             return talk;
         }
-        talk.communicators = run.communicators();
+        talk.communicators = Communicators::of(run);
         let Some((contacts, doubts)) = read_all(run, &all, &talk.communicators) else {
             talk.is_too_much = true;
             return talk;

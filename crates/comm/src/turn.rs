@@ -10,10 +10,11 @@
 //! *Guarantees*: a turn that is known by its numbers began and completed what it did the first time. *Costs*: one
 //! look-up a call; 12 bytes for each call that is kept. *Not for*: calls that ask ([`crate::poll`]), persistent requests, windows.
 
+use crate::communicators::Unresolved;
 use crate::conversation::Conversation;
 use crate::message::{Mode, Operation, Part, PartKind, Peer, Waits};
 use crate::recent::MOST_KEPT;
-use lockstep_trace::{FunctionId, RecordKey, Unresolved};
+use lockstep_trace::{FunctionId, RecordKey};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The windows and files of the communicators of a run, by numbers of their own.
 
+use crate::communicators::{Communicators, Origin};
 use crate::conversation::Conversation;
 use crate::message::{CommunicatorId, PartKind};
-use lockstep_trace::{Communicators, Origin};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

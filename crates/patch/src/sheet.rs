@@ -377,57 +377,42 @@ impl Sheet {
         let size = (exit.end() - exit.start).min(SITE);
         let old = |address: u64, size: u64| image.bytes_at(address, size).map(SiteBytes::from);
         let short = |from: u64, to: u64| (to as i64 - from as i64) as u8;
+        let row = |address: u64, field: u32, old: SiteBytes, new: SiteBytes| SiteRow {
+            address,
+            field,
+            target: at,
+            group,
+            old,
+            new,
+        };
+        let jump =
+            |from: u64, size: u64| old(from, size).map(|old| jump_site(from, old, at, group));
+        let field = || old(way.at, u64::from(way.length));
         match exit.write {
             // The field in the body leads there.
             Write::Entry => {}
             Write::Displacement => {
-                self.sites
-                    .extend(old(way.at, u64::from(way.length)).map(|old| SiteRow {
-                        address: way.at,
-                        field: u32::from(way.field),
-                        target: at,
-                        group,
-                        new: old,
-                        old,
-                    }));
+                let new = field().map(|old| row(way.at, u32::from(way.field), old, old));
+                self.sites.extend(new);
             }
-            Write::Jump => self
-                .sites
-                .extend(old(exit.start, size).map(|old| jump_site(exit.start, old, at, group))),
+            Write::Jump => self.sites.extend(jump(exit.start, size)),
             Write::Short { padding } => {
                 self.sites.extend(old(exit.start, size).map(|old| {
                     let mut new = old;
                     new[..2].copy_from_slice(&[0xeb, short(exit.start + 2, padding)]);
-                    SiteRow {
-                        address: exit.start,
-                        field: site::NO_FIELD,
-                        target: at,
-                        group,
-                        old,
-                        new,
-                    }
+                    row(exit.start, site::NO_FIELD, old, new)
                 }));
-                self.sites
-                    .extend(old(padding, JUMP).map(|old| jump_site(padding, old, at, group)));
+                self.sites.extend(jump(padding, JUMP));
             }
             Write::ShortDisplacement { padding } => {
-                self.sites
-                    .extend(old(way.at, u64::from(way.length)).map(|old| {
-                        let mut new = old;
-                        if let Some(last) = new.last_mut() {
-                            *last = short(way.end(), padding);
-                        }
-                        SiteRow {
-                            address: way.at,
-                            field: site::NO_FIELD,
-                            target: at,
-                            group,
-                            old,
-                            new,
-                        }
-                    }));
-                self.sites
-                    .extend(old(padding, JUMP).map(|old| jump_site(padding, old, at, group)));
+                self.sites.extend(field().map(|old| {
+                    let mut new = old;
+                    if let Some(last) = new.last_mut() {
+                        *last = short(way.end(), padding);
+                    }
+                    row(way.at, site::NO_FIELD, old, new)
+                }));
+                self.sites.extend(jump(padding, JUMP));
             }
         }
         for branch in &exit.redirected {
@@ -458,16 +443,7 @@ pub(crate) fn flags_of(head: Head) -> u32 {
 fn entry_site(image: &Image<'_>, window: &Window, stub: u32, group: u32) -> Option<SiteRow> {
     let length = (window.end - window.start).clamp(JUMP, SITE);
     let old = SiteBytes::from(image.bytes_at(window.start, length)?);
-    let mut new = old;
-    new[..JUMP as usize].copy_from_slice(&[0xe9, 0, 0, 0, 0]);
-    Some(SiteRow {
-        address: window.start,
-        field: 1,
-        target: stub,
-        group,
-        old,
-        new,
-    })
+    Some(jump_site(window.start, old, stub, group))
 }
 
 /// A branch with another target.

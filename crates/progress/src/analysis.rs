@@ -12,12 +12,11 @@ use crate::observe::{Normal, Observed};
 use crate::parting::{Tasks, tell_apart};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::progress::{Facts, Progress};
-use crate::races::{chance, doubts, race, steals};
 use crate::recount::recount;
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
 use crate::standard;
-use crate::strays::{self, calls, strays, unstarted_receive};
+use crate::strays::{self, awaited, calls};
 use crate::suspicion::Scene;
 use crate::task::{Activity, Group, Task};
 use crate::team::truants;
@@ -25,12 +24,16 @@ use crate::verdict;
 use crate::waits::{Waiting, Why};
 use crate::which::begun_before;
 use lockstep_api::mpi::rules;
+use lockstep_check::races::{chance, race};
+use lockstep_check::strays::{strays, unstarted_receive};
+use lockstep_check::taken::{doubts, steals};
 use lockstep_check::{
     Chosen, Loose, at_once, loose_ends, loose_ends_so_far, mismatches, never_finalized,
 };
+use lockstep_comm::communicators::{Communicators, Origin};
 use lockstep_comm::{Circle, CommunicatorId, Conversation, Matching, Membership, without_buffers};
 use lockstep_diagnosis::{Disagreement, origin};
-use lockstep_trace::{Communicators, EndKind, Origin, Run, TraceName};
+use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Where the tasks of a run stand, and what it waits for.
@@ -181,7 +184,8 @@ fn conclude(
     });
     let circle = circle.filter(|_| chosen.has(rules::POTENTIAL_DEADLOCK));
     let race = race.filter(|_| chosen.has(rules::MESSAGE_RACE));
-    let steals = steals(conversations, &matching, &waiting);
+    let awaited = waiting.waits.iter().filter_map(awaited);
+    let steals = steals(conversations, &matching, awaited);
     let died = crashed(&observed.tasks);
     let has_order = observed.is_whole && !is_threaded && chosen.has(rules::MESSAGE_RACE);
     let chance = match has_order {

@@ -14,6 +14,7 @@ use crate::observe::Observed;
 use crate::omission::{self, Omission, Wanted, omission};
 use crate::past::passed;
 use crate::precedent::precedents;
+use crate::strays::awaited;
 use crate::task::Group;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_calltree::NodeId;
@@ -278,12 +279,9 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
 fn skipped(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Gap> {
     let said = observed.conversations.get(&task)?;
     let waits = waiting.waits.iter().filter(|it| it.to == task);
-    let mut waits = waits.filter_map(|it| match it.why {
-        Why::Message(tag) => Some((it.from, tag, it.communicator?, it.or_another)),
-        _ => None,
-    });
+    let mut waits = waits.filter_map(awaited);
     match (waits.next()?, waits.next()) {
-        ((missed, tag, communicator, false), None) => gap(said, missed, tag, communicator),
+        (it, None) if !it.or_another => gap(said, it.by, it.tag, it.communicator),
         _ => None,
     }
 }

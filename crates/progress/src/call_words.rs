@@ -3,9 +3,10 @@
 use crate::cause::way;
 use crate::place_words::{telling, who};
 use crate::progress::Facts;
-use crate::races::{Doubt, Harm, Race};
 use crate::sites::Sites;
 use lockstep_api::mpi::{Does, Making, Shape};
+use lockstep_check::races::{Harm, Race};
+use lockstep_check::taken::Doubt;
 use lockstep_check::{Aspect, LooseEnd};
 use lockstep_comm::{Conversation, PartKind};
 use lockstep_diagnosis::{Disagreement, Right};

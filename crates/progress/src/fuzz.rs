@@ -7,14 +7,12 @@ use crate::Waiting;
 use lockstep_api::mpi::constants::{ANY_SOURCE, PROC_NULL};
 use lockstep_api::mpi::{self, Does, Function, Kind};
 use lockstep_check::{RuleChecker, Usage, loose_ends, mismatches};
+use lockstep_comm::communicators::{Meaning, Peer, Resolved};
 use lockstep_comm::{
     CommunicatorId, Conversation, Matching, Membership, Routine, Said, State, Windows,
     without_buffers,
 };
-use lockstep_trace::{
-    Annotated, Argument, Buffer, Event, FunctionId, Handle, Meaning, Peer, Resolved, TraceName,
-    Value,
-};
+use lockstep_trace::{Annotated, Argument, Buffer, Event, FunctionId, Handle, TraceName, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

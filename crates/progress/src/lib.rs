@@ -65,7 +65,6 @@ mod place_words;
 mod precedent;
 mod progress;
 pub mod published;
-mod races;
 mod recount;
 mod series;
 mod shown;
@@ -113,8 +112,6 @@ mod message_tests;
 mod order_tests;
 #[cfg(test)]
 mod place_tests;
-#[cfg(test)]
-mod races_tests;
 #[cfg(test)]
 mod request_tests;
 #[cfg(test)]

@@ -10,12 +10,11 @@ use crate::source::{Context, Source};
 use crate::task::{Activity, Place, Polling, Task};
 use lockstep_calltree::{Forest, NodeId, StackFrame, left_out};
 use lockstep_check::{Chosen, Usage};
+use lockstep_comm::communicators::{Communicators, Members, Origin};
 use lockstep_comm::{
     Conversation, Doing, Functions, Membership, Routines, State, Windows, set_apart,
 };
-use lockstep_trace::{
-    Communicators, Frame, Origin, Process, Run, SourceLine, Thread, ThreadName, TraceName, c_name,
-};
+use lockstep_trace::{Frame, Process, Run, SourceLine, Thread, ThreadName, TraceName, c_name};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -361,7 +360,7 @@ fn converse(
         let [first, second] = it.sides.as_slice() else {
             return None;
         };
-        let all = |side: &lockstep_trace::Members| -> Option<Arc<[u32]>> {
+        let all = |side: &Members| -> Option<Arc<[u32]>> {
             side.size?;
             side.ranks.iter().copied().collect()
         };

@@ -2,16 +2,18 @@
 
 use crate::cause::Cause;
 use crate::holding::Kept;
-use crate::races::Race;
 use crate::sites::Sites;
-use crate::strays::{Stray, Unreceived};
+use crate::strays::Unreceived;
 use crate::task::{Group, Kind, Place, Task};
 use crate::team::Truant;
 use crate::waits::Waiting;
 use lockstep_check::Loose;
+use lockstep_check::races::Race;
+use lockstep_check::strays::Stray;
+use lockstep_comm::communicators::Communicators;
 use lockstep_comm::{CommunicatorId, Conversation, Membership};
 use lockstep_diagnosis::Disagreement;
-use lockstep_trace::{Communicators, Fact, ProcessName, TraceName};
+use lockstep_trace::{Fact, ProcessName, TraceName};
 use std::collections::BTreeMap;
 
 /// A run's progress.

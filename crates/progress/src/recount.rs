@@ -16,7 +16,8 @@
 
 use crate::task::Task;
 use lockstep_comm::Routines;
-use lockstep_trace::{CommunicatorId, Communicators, Event, FunctionId, Run, SourceLine};
+use lockstep_comm::communicators::{CommunicatorId, Communicators};
+use lockstep_trace::{Event, FunctionId, Run, SourceLine};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 

@@ -4,11 +4,12 @@
 use crate::message_tests::resolved;
 use lockstep_api::mpi::Kind;
 use lockstep_check::{RuleChecker, Usage, at_once, loose_ends};
+use lockstep_comm::communicators::{Meaning, Peer, Resolved};
 use lockstep_comm::{
     CommunicatorId, Conversation, Matching, Membership, Observer, Operation, Routine, Said, State,
     Waits, Windows,
 };
-use lockstep_trace::{Argument, Handle, Meaning, Peer, Resolved, TraceName, Value};
+use lockstep_trace::{Argument, Handle, TraceName, Value};
 use std::collections::BTreeMap;
 
 fn argument(name: &'static str, kind: Kind, value: Value) -> Argument {

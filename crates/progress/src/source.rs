@@ -9,14 +9,13 @@
 
 use lockstep_calltree::{Forest, FunctionMap, Grown, Trace};
 use lockstep_check::{RuleChecker, Usage, mismatches};
+use lockstep_comm::communicators::{Communicators, EventsMark, Following, Resolver};
 use lockstep_comm::rounds::{self, Speaker};
 use lockstep_comm::{
     CommunicatorId, Conversation, Functions, Matching, Membership, Reader, Reading, Routines,
     Strand, Windows, settled, speaker,
 };
-use lockstep_trace::{
-    Bookmark, Communicators, EventsMark, FunctionId, Resolver, Run, StreamId, Thread, TraceName,
-};
+use lockstep_trace::{Bookmark, FunctionId, Run, StreamId, Thread, TraceName};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +67,7 @@ impl Source for Whole {
     }
 
     fn communicators(&mut self, run: &Run) -> Communicators {
-        run.communicators()
+        Communicators::of(run)
     }
 
     fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told> {
@@ -141,7 +140,7 @@ pub struct Follower {
     trees: BTreeMap<StreamId, Grown>,
     /// How often trees were asked for at this look.
     tries: usize,
-    calls: lockstep_trace::Following,
+    calls: Following,
     /// As they were known at the last look.
     communicators: Option<Communicators>,
     said: BTreeMap<StreamId, Said>,
@@ -279,7 +278,7 @@ impl Source for Follower {
         let threads = run.processes.iter().flat_map(|it| &it.threads);
         let there: BTreeSet<StreamId> = threads.filter_map(Thread::stream_id).collect();
         self.strands.retain(|id, _| there.contains(id));
-        run.communicators_live(&mut self.calls)
+        Communicators::live(run, &mut self.calls)
     }
 
     fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told> {

@@ -3,10 +3,11 @@
 
 use crate::inside::Inside;
 use crate::waits::Waiting;
+use lockstep_comm::CommunicatorId;
 use lockstep_comm::{
     Conversation, Doing, Lock, Matching, Membership, PartKind, Peer, Size, Strand,
 };
-use lockstep_trace::{CommunicatorId, Hold, HoldState, ProcessName, ThreadName, TraceName};
+use lockstep_trace::{Hold, HoldState, ProcessName, ThreadName, TraceName};
 use std::collections::BTreeMap;
 
 fn thread(task: u32, number: u32) -> TraceName {

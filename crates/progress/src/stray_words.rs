@@ -3,12 +3,13 @@
 use crate::ends::is_last;
 use crate::place_words::who;
 use crate::progress::Facts;
-use crate::strays::{Stray, Unreceived, awaited, held_back, unstarted_receive};
+use crate::strays::{Unreceived, awaited, held_back};
 use crate::task::Activity;
 use crate::waits::{Wait, Why};
 use lockstep_api::mpi::constants::COMM_WORLD;
 use lockstep_check::Loose;
-use lockstep_comm::{PartKind, Peer};
+use lockstep_check::strays::{Stray, unstarted_receive};
+use lockstep_comm::{CommunicatorId, PartKind};
 use std::collections::BTreeSet;
 
 /// A persistent send that those wait for, and that is not running: `rank 1 did not start its persistent send to rank 0 with
@@ -21,7 +22,7 @@ pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<St
     };
     let ever = || {
         waits().find_map(|wait| {
-            let (kind, name, trace, event) = awaited(facts.conversations, wait)?;
+            let (kind, name, trace, event) = awaited(wait)?.unstarted(facts.conversations)?;
             let PartKind::Send { tag, .. } = kind else {
                 return None;
             };
@@ -35,28 +36,18 @@ pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<St
     };
     waits()
         .find_map(|wait| {
-            let Why::Message(tag) = wait.why else {
+            let awaited = awaited(wait)?;
+            let mut idle = facts.conversations.get(&wait.to)?.idle.iter();
+            let (kind, was_started) = idle.find(|it| awaited.is_met_by(&it.0))?;
+            let PartKind::Send { tag, .. } = kind else {
                 return None;
             };
-            let idle = &facts.conversations.get(&wait.to)?.idle;
-            idle.iter().find_map(|(kind, was_started)| match kind {
-                PartKind::Send {
-                    to: Peer::Task(to),
-                    tag: sent,
-                    communicator,
-                    ..
-                } if (*to, Some(*communicator)) == (wait.from, wait.communicator)
-                    && tag.is_none_or(|it| it == *sent) =>
-                {
-                    Some(format!(
-                        "{} did not start its persistent send to {} with tag {sent}{}",
-                        who(progress, &[wait.to]),
-                        who(progress, &[*to]),
-                        if *was_started { " again" } else { "" },
-                    ))
-                }
-                _ => None,
-            })
+            Some(format!(
+                "{} did not start its persistent send to {} with tag {tag}{}",
+                who(progress, &[wait.to]),
+                who(progress, &[wait.from]),
+                if *was_started { " again" } else { "" },
+            ))
         })
         .or_else(ever)
 }
@@ -118,7 +109,7 @@ pub(crate) fn sent_elsewhere(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Opti
     let waits = waits.filter(|it| waiting.contains(&it.from) && is_over(it.to));
     let found = waits.filter(|it| it.is_for_message()).find_map(|wait| {
         let is_it = |it: &&Stray| {
-            it.from == wait.to && it.to != wait.from && it.is_within(wait) && is_over(it.to)
+            it.from == wait.to && it.to != wait.from && is_within(it, wait) && is_over(it.to)
         };
         facts.strays.iter().find(is_it)
     });
@@ -131,6 +122,11 @@ pub(crate) fn sent_elsewhere(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Opti
             called(facts, it.from, it.operation)
         )
     })
+}
+
+/// Whether a message is in the communicator in which one is waited for.
+fn is_within(stray: &Stray, wait: &Wait) -> bool {
+    Some(stray.communicator) == wait.communicator
 }
 
 /// ` (MPI_Send at halo.c:77)`.
@@ -163,7 +159,7 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
         if let Why::OtherTag(_, tags) = &wait.why
             && let [tag] = tags.as_slice()
             && let Some(stray) = facts.strays.iter().find(|it| {
-                (it.from, it.to, it.tag) == (wait.to, wait.from, *tag) && it.is_within(wait)
+                (it.from, it.to, it.tag) == (wait.to, wait.from, *tag) && is_within(it, wait)
             })
         {
             let sentence = format!(
@@ -177,14 +173,14 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
                 operation: stray.operation,
             });
         }
-        if !matches!(wait.why, Why::Message(Some(_))) {
+        let Some(awaited) = awaited(wait).filter(|it| it.tag.is_some()) else {
             continue;
-        }
-        let is_elsewhere = |it: &Stray| it.is_asked_for_elsewhere(wait, facts.membership);
-        let alike = |it: &&Stray| it.may_be_for(wait) || is_elsewhere(it);
+        };
+        let is_elsewhere = |it: &Stray| it.is_elsewhere(&awaited, facts.membership);
+        let alike = |it: &&Stray| it.may_be(&awaited) || is_elsewhere(it);
         let other_tag = |it: &&Stray| {
             let is_from = wait.or_another && (it.from, it.to) == (wait.to, wait.from);
-            is_from && it.is_within(wait)
+            is_from && is_within(it, wait)
         };
         let mut strays = facts.strays.iter();
         if let Some(stray) = strays
@@ -192,10 +188,10 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
             .find(alike)
             .or_else(|| strays.find(other_tag))
         {
-            let elsewhere = stray.elsewhere(wait);
-            let elsewhere = elsewhere.or(wait.communicator.filter(|_| is_elsewhere(stray)));
-            let of = match facts.communicators.name(stray.communicator).as_str() {
-                COMM_WORLD if elsewhere.is_none() => String::new(),
+            let is_elsewhere = is_elsewhere(stray);
+            let name = |of: CommunicatorId| facts.communicators.name(of);
+            let of = match name(stray.communicator).as_str() {
+                COMM_WORLD if !is_elsewhere => String::new(),
                 name => format!(" of {name}"),
             };
             let (sent, received) = match stray.is_open {
@@ -207,12 +203,12 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
                 who(progress, &[stray.to]),
                 stray.tag
             );
-            if let Some(awaited) = elsewhere {
+            if is_elsewhere {
                 sentence.push_str(&format!(
                     "{}: {} waits for one of {}",
                     called(facts, stray.from, stray.operation),
                     who(progress, &[stray.to]),
-                    facts.communicators.name(awaited)
+                    name(awaited.communicator)
                 ));
             }
             return Some(Unreceived {

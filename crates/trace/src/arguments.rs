@@ -4,6 +4,7 @@
 //! events, and one for its return where the function gives something back. A record belongs to the
 //! next event of its function; where records end, later calls have none.
 
+mod key;
 mod laps;
 
 use crate::catalogue::Image;
@@ -15,6 +16,7 @@ use crate::map::Mapped;
 use crate::model::{Event, FunctionId, SourceLine, Thread};
 use crate::stream::{Bookmark, Bytes, Events};
 use crate::symbols::Symbols;
+pub use key::RecordKey;
 pub use laps::Lap;
 use lockstep_api::mpi::constants::{ANY_TAG, Class, IN_PLACE};
 use lockstep_api::mpi::{self, Kind};
@@ -141,30 +143,6 @@ impl fmt::Display for Value {
     }
 }
 
-/// The ranks of ranges of them: first, last and stride of each, all of which were recorded; `None` where that is no ranges, or more
-/// ranks than any job has.
-pub(crate) fn ranks_of(ranges: &Value) -> Option<Vec<i64>> {
-    let Value::Numbers(count, triples) = ranges else {
-        return None;
-    };
-    if usize::try_from(*count) != Ok(triples.len()) {
-        return None;
-    }
-    let mut ranks = Vec::new();
-    for range in triples.chunks_exact(3) {
-        let (first, last, stride) = (range[0], range[1], range[2]);
-        let more = last.checked_sub(first)?.checked_div(stride)?;
-        if !(0..MOST_RANKS).contains(&more) || ranks.len() as i64 > MOST_RANKS {
-            return None;
-        }
-        ranks.extend((0..=more).map(|it| first + it * stride));
-    }
-    Some(ranks)
-}
-
-/// Ranks that ranges are taken for.
-const MOST_RANKS: i64 = 1 << 20;
-
 /// Events that nobody wants until it is looked whether they go round.
 const LOOK: u32 = 1 << 12;
 
@@ -220,17 +198,21 @@ pub(crate) struct Source {
     pub world_size: Option<u32>,
 }
 
-/// A tuple of the stream, resolved.
+/// What was recorded of a call of MPI, or of its return.
 #[derive(Debug, Clone)]
-pub(crate) struct Tuple {
+pub struct Record {
+    /// Which function, where that is known.
     pub function: Option<FunctionId>,
+    /// Whether it is a return.
     pub is_result: bool,
+    /// What it was given, or what it gave back.
     pub arguments: Arc<[Argument]>,
+    /// Of a call the line that it stands in, where it is known.
     pub line: Option<Arc<SourceLine>>,
 }
 
-/// The records of a stream, in order.
-pub(crate) struct Records<'a> {
+/// The records of a thread's calls of MPI, in order, without the events that they belong to.
+pub struct Records<'a> {
     source: &'a Source,
     /// Of this stream, and those behind it.
     streams: &'a [SideStream],
@@ -247,18 +229,18 @@ pub(crate) struct Records<'a> {
 struct Tuples {
     /// By number, which of the distinct ones.
     numbers: Vec<u32>,
-    distinct: Vec<Tuple>,
+    distinct: Vec<Record>,
     known: FxHashMap<(u32, Box<[i64]>), u32>,
 }
 
 impl Tuples {
-    fn get(&self, number: u32) -> Option<&Tuple> {
+    fn get(&self, number: u32) -> Option<&Record> {
         let index = *self.numbers.get(number as usize)?;
         self.distinct.get(index as usize)
     }
 
     /// The next number stands for this one.
-    fn announce(&mut self, source: &Source, key: u32, values: &[i64]) -> Option<&Tuple> {
+    fn announce(&mut self, source: &Source, key: u32, values: &[i64]) -> Option<&Record> {
         let next = self.distinct.len() as u32;
         let index = *self.known.entry((key, values.into())).or_insert(next);
         if index == next {
@@ -271,7 +253,7 @@ impl Tuples {
 
 /// Where reading records stopped, to go on there when there are more.
 #[derive(Debug)]
-pub(crate) struct RecordsMark {
+pub struct RecordsMark {
     decoder: Box<Decoder>,
     /// Bytes that it took.
     taken: u64,
@@ -279,7 +261,7 @@ pub(crate) struct RecordsMark {
 }
 
 impl<'a> Records<'a> {
-    pub fn new(source: &'a Source) -> Self {
+    fn new(source: &'a Source) -> Self {
         let mut records = Self {
             source,
             streams: &source.streams,
@@ -294,7 +276,7 @@ impl<'a> Records<'a> {
     }
 
     /// Those behind a mark that was made in the same stream.
-    pub fn after(source: &'a Source, mark: RecordsMark) -> Self {
+    fn after(source: &'a Source, mark: RecordsMark) -> Self {
         let mut records = Self::new(source);
         records.bytes.pass(mark.taken);
         (records.decoder, records.tuples) = (mark.decoder, mark.tuples);
@@ -303,6 +285,7 @@ impl<'a> Records<'a> {
     }
 
     /// Where it stands; `None` where that is not one stream, or it is damaged.
+    #[must_use]
     pub fn mark(self) -> Option<RecordsMark> {
         let [stream] = self.source.streams.as_slice() else {
             return None;
@@ -325,9 +308,9 @@ impl<'a> Records<'a> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Tuple;
+    type Item = Record;
 
-    fn next(&mut self) -> Option<Tuple> {
+    fn next(&mut self) -> Option<Record> {
         self.advance().cloned()
     }
 }
@@ -339,7 +322,7 @@ impl Records<'_> {
     }
 
     /// Passes over those that come again and again, if all of them are such.
-    pub fn pass(&mut self, are: impl Fn(&Tuple) -> bool) {
+    pub fn pass(&mut self, are: impl Fn(&Record) -> bool) {
         if let Some(round) = self.decoder.round() {
             let mut tuples = round.numbers().iter().map(|it| self.tuples.get(*it));
             if tuples.all(|it| it.is_some_and(&are)) {
@@ -349,7 +332,7 @@ impl Records<'_> {
     }
 
     /// The next one, where it lies.
-    pub fn advance(&mut self) -> Option<&Tuple> {
+    pub fn advance(&mut self) -> Option<&Record> {
         loop {
             let run = self.streams.first()?.run;
             match self.decoder.next(&mut self.bytes, run) {
@@ -377,7 +360,7 @@ impl Records<'_> {
 }
 
 impl Source {
-    fn tuple(&self, key: u32, values: &[i64]) -> Tuple {
+    fn tuple(&self, key: u32, values: &[i64]) -> Record {
         let function = self.symbols.function(key >> 1);
         let is_result = key & 1 == 1;
         let (line, values) = match values {
@@ -388,7 +371,7 @@ impl Source {
             .and_then(|function| self.functions.get(&function))
             .map(|function| self.arguments(function, is_result, values))
             .unwrap_or_default();
-        Tuple {
+        Record {
             function,
             is_result,
             arguments: arguments.into(),
@@ -532,7 +515,7 @@ pub struct Arguments<'a> {
     index: u64,
     frames: Frames,
     records: Option<Records<'a>>,
-    next: Option<Tuple>,
+    next: Option<Record>,
     /// Of the latest event.
     function: Option<FunctionId>,
     /// How many events yet have no record: calls that were open before.
@@ -547,12 +530,12 @@ pub struct Arguments<'a> {
 
 /// Where reading events with their arguments stopped.
 #[derive(Debug)]
-pub(crate) struct ArgumentsMark {
+pub struct ArgumentsMark {
     events: Bookmark,
     index: u64,
     frames: Frames,
     records: Option<RecordsMark>,
-    next: Option<Tuple>,
+    next: Option<Record>,
     inherited: u64,
 }
 
@@ -581,7 +564,7 @@ impl<'a> Arguments<'a> {
 
     /// Those of a thread that goes on, behind a mark that was made in it: stops before an event whose record is not
     /// there yet.
-    pub(crate) fn live(thread: &'a Thread, mark: Option<ArgumentsMark>) -> Self {
+    pub fn live(thread: &'a Thread, mark: Option<ArgumentsMark>) -> Self {
         let whole = thread.arguments();
         let is_live = thread.arguments_lost == 0;
         let is_same = |it: &ArgumentsMark| it.records.is_some() == whole.source.is_some();
@@ -604,7 +587,8 @@ impl<'a> Arguments<'a> {
     }
 
     /// Where it stands; `None` where it cannot go on from there.
-    pub(crate) fn mark(self) -> Option<ArgumentsMark> {
+    #[must_use]
+    pub fn mark(self) -> Option<ArgumentsMark> {
         let here = self.events.bookmark();
         Some(ArgumentsMark {
             events: self.stopped.or(here).filter(|_| self.is_live)?,
@@ -634,12 +618,14 @@ impl<'a> Arguments<'a> {
     }
 
     /// Of the latest event, if it is a call, its function; if it is a return, that of the call.
-    pub(crate) fn function(&self) -> Option<FunctionId> {
+    #[must_use]
+    pub fn function(&self) -> Option<FunctionId> {
         self.function
     }
 
     /// How many calls are open.
-    pub(crate) fn depth(&self) -> usize {
+    #[must_use]
+    pub fn depth(&self) -> usize {
         self.frames.open().len()
     }
 }
@@ -647,7 +633,7 @@ impl<'a> Arguments<'a> {
 impl Arguments<'_> {
     /// The next event that is a call of a wanted function, or ends one; those between are gone by. Functions
     /// of which calls have records have to be wanted.
-    pub(crate) fn next_of(&mut self, is_wanted: impl Fn(FunctionId) -> bool) -> Option<Annotated> {
+    pub fn next_of(&mut self, is_wanted: impl Fn(FunctionId) -> bool) -> Option<Annotated> {
         let mut until_look = LOOK;
         let mut lap: Option<Lap> = None;
         loop {
@@ -748,6 +734,22 @@ impl Thread {
     #[must_use]
     pub fn mpi(&self, function: FunctionId) -> Option<&mpi::Function> {
         self.side.as_deref()?.functions.get(&function)
+    }
+
+    /// All of them.
+    pub fn mpi_functions(&self) -> impl Iterator<Item = (FunctionId, &mpi::Function)> {
+        let functions = self.side.iter().flat_map(|it| it.functions.iter());
+        functions.map(|(id, function)| (*id, function))
+    }
+
+    /// The records of its calls of MPI, behind a mark that was made in them; `None` where there can be none. Costs a decode.
+    #[must_use]
+    pub fn records(&self, mark: Option<RecordsMark>) -> Option<Records<'_>> {
+        let source = self.side.as_deref()?;
+        Some(match mark {
+            Some(mark) => Records::after(source, mark),
+            None => Records::new(source),
+        })
     }
 
     /// The events, in order, with the arguments and results of MPI calls. Costs as [`Thread::events`],

@@ -28,7 +28,6 @@
 mod arguments;
 mod catalogue;
 mod code;
-mod communicators;
 mod container;
 mod ends;
 mod error;
@@ -71,13 +70,11 @@ mod pack_tests;
 #[cfg(test)]
 mod writer;
 
-pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Lap, Value};
-pub use code::Code;
-pub use communicators::{
-    Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, Group,
-    HandlesMark, Meaning, Members, Origin, Peer, RecordKey, Resolved, ResolvedEvents, Resolver,
-    Shown, Unresolved,
+pub use arguments::{
+    Annotated, Argument, Arguments, ArgumentsMark, Buffer, Handle, Lap, Record, RecordKey, Records,
+    RecordsMark, Value,
 };
+pub use code::Code;
 pub use error::Error;
 pub use fact::Fact;
 pub use frames::{Frames, Open};

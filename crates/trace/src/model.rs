@@ -318,7 +318,7 @@ pub struct Thread {
     /// Its times, where they were recorded.
     pub times: Option<Times>,
     /// Its index among the process's threads.
-    pub(crate) index: u32,
+    pub index: u32,
     pub(crate) stream: Stream,
     pub(crate) told: Option<Arc<Told>>,
     pub(crate) side: Option<Arc<Source>>,

@@ -2,11 +2,11 @@
 
 use super::Said;
 use crate::answer::{had_none, status};
+use crate::communicators::Resolved;
 use crate::conversation::Unstarted;
 use crate::message::{Part, PartKind, Peer, Waits};
 use crate::observer::Observer;
 use crate::requests::Named;
-use lockstep_trace::Resolved;
 use std::sync::Arc;
 
 /// So many of a thread are known.

@@ -2,10 +2,10 @@
 
 use super::{MOST_GIVEN, Open, Said};
 use crate::answer::{answered, found};
+use crate::communicators::Resolved;
 use crate::message::{Part, PartKind};
 use crate::observer::{Begun, Call, Observer, Started};
 use crate::routines::Routine;
-use lockstep_trace::Resolved;
 
 impl<O: Observer> Said<O> {
     /// A call gave back a request.

@@ -2,11 +2,11 @@
 
 use super::{Open, Said};
 use crate::call::{everybody, step};
+use crate::communicators::{Meaning, Resolved};
 use crate::message::{CommunicatorId, PartKind, Waits};
 use crate::observer::Observer;
 use crate::windows::Made;
 use lockstep_api::mpi::{Does, Epoch, Memory};
-use lockstep_trace::{Meaning, Resolved};
 
 impl<O: Observer> Said<O> {
     /// Calls on windows: making one and fences are collective, others are steps of epochs.

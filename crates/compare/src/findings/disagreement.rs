@@ -11,8 +11,9 @@
 use super::series::departures;
 use super::wrong::Wrong;
 use crate::structure::arguments::{Call, Said, calls, is_first_come, ranks};
+use lockstep_comm::communicators::{CommunicatorId, Communicators};
 use lockstep_trace::mpi::{Counts, Does, Kind, Shape};
-use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
+use lockstep_trace::{Run, Thread, TraceName};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -177,7 +178,7 @@ fn read(run: &Run) -> Sayings {
     if !run.traces().any(Thread::has_arguments) {
         return read;
     }
-    let communicators = run.communicators();
+    let communicators = Communicators::of(run);
     let mut left = MOST;
     for thread in run.traces() {
         let mut counts: FxHashMap<CommunicatorId, u64> = FxHashMap::default();

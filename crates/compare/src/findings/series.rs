@@ -13,8 +13,9 @@
 
 use super::wrong::Wrong;
 use crate::structure::arguments::{Call, Said, calls, is_poll, ranks};
+use lockstep_comm::communicators::Communicators;
 use lockstep_trace::mpi::Kind;
-use lockstep_trace::{Communicators, ProcessName, Run, Thread, TraceName};
+use lockstep_trace::{ProcessName, Run, Thread, TraceName};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -210,7 +211,7 @@ impl<'a> Read<'a> {
     fn new(run: &'a Run) -> Self {
         Self {
             run,
-            communicators: run.communicators(),
+            communicators: Communicators::of(run),
             talkers: talkers(run),
         }
     }
@@ -464,8 +465,9 @@ impl Case<'_> {
 mod tests {
     use super::*;
     use crate::structure::arguments::Given;
+    use lockstep_comm::communicators::Resolved;
     use lockstep_trace::mpi;
-    use lockstep_trace::{Annotated, Event, FunctionId, Resolved};
+    use lockstep_trace::{Annotated, Event, FunctionId};
 
     fn call(name: &str, said: &[(&'static str, Kind, Said)]) -> Call {
         let given = said.iter().map(|(name, kind, said)| Given {

@@ -4,12 +4,10 @@
 //! *Costs*: one pass over a trace, some hundred nanoseconds a recorded call. *Not for* matching
 //! messages.
 
+use lockstep_comm::communicators::{CommunicatorId, Communicators, Meaning, Origin, Resolved};
 use lockstep_trace::mpi::constants::{ANY_SOURCE, ANY_TAG, COMM_SELF, COMM_WORLD};
 use lockstep_trace::mpi::{self, Kind};
-use lockstep_trace::{
-    CommunicatorId, Communicators, Event, FunctionId, Meaning, Origin, ProcessName, Resolved, Run,
-    Thread, Value, c_name,
-};
+use lockstep_trace::{Event, FunctionId, ProcessName, Run, Thread, Value, c_name};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::fmt;

@@ -14,8 +14,9 @@ mod tests;
 use super::record::{Definitions, Record};
 use super::{PARADIGM_MPI, definition, event};
 use lockstep_comm::Talk;
+use lockstep_comm::communicators::{Communicator, CommunicatorId, Origin};
 use lockstep_comm::talk::{Contact, Share, What};
-use lockstep_trace::{Communicator, CommunicatorId, Origin, Thread};
+use lockstep_trace::Thread;
 use rustc_hash::FxHashMap;
 use std::io;
 

@@ -104,21 +104,21 @@ const AFTER_EXIT: u64 = 36;
 /// From that of ENTER_ARGUMENTS to the capture program.
 const PROGRAM: u64 = stub::CAPTURE as u64;
 
-/// What the routines push, lowest address first.
+/// What the routines here and in [`super::holds`] push, lowest address first.
 #[repr(C)]
-struct Saved {
+pub(super) struct Saved {
     rbp: u64,
     r11: u64,
     r10: u64,
     r9: u64,
     r8: u64,
-    rdi: u64,
-    rsi: u64,
-    rdx: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rdx: u64,
     rcx: u64,
-    rax: u64,
+    pub rax: u64,
     return_address: u64,
-    slot: u64,
+    pub slot: u64,
 }
 
 impl Saved {
@@ -169,15 +169,7 @@ macro_rules! routine {
         pub unsafe extern "C" fn $name() {
             naked_asm!(
                 thread_or!("3f"),
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
-                "push r8",
-                "push r9",
-                "push r10",
-                "push r11",
-                "push rbp",
+                push!(rcx rdx rsi rdi r8 r9 r10 r11 rbp),
                 "mov rbp, rsp",
                 "mov rdi, rax",
                 "mov rsi, rsp",
@@ -185,15 +177,7 @@ macro_rules! routine {
                 "and rsp, -16",
                 "call {take}",
                 "mov rsp, rbp",
-                "pop rbp",
-                "pop r11",
-                "pop r10",
-                "pop r9",
-                "pop r8",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
+                pop!(rbp r11 r10 r9 r8 rdi rsi rdx rcx),
                 "test eax, eax",
                 "jz 3f",
                 slow_below!($end),

@@ -27,10 +27,7 @@ macro_rules! measured {
         pub unsafe extern "C" fn $name() {
             naked_asm!(
                 thread_or!("3f"),
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
+                push!(rcx rdx rsi rdi),
                 "mov rsi, rax",
                 "lea rdi, [rsp + 48]", // slot
                 // Busy with this very event, or with nothing.
@@ -67,19 +64,12 @@ macro_rules! measured {
                 "add rdi, 16",
                 "mov qword ptr [rsi + {stamp}], rdi",
                 "mov qword ptr [rsi + {busy}], 0",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "pop rax",
+                pop!(rdi rsi rdx rcx rax),
                 "ret",
                 "19:",
                 "mov qword ptr [rsi + {busy}], 0",
                 "18:",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
+                pop!(rdi rsi rdx rcx),
                 "3:",
                 "pop rax",
                 "push {kind}",

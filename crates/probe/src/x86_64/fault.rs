@@ -89,13 +89,7 @@ pub fn set_deadline(nanoseconds: u64) {
 pub unsafe extern "C" fn delay() {
     naked_asm!(
         "pushfq",
-        "push rax",
-        "push rcx",
-        "push rdx",
-        "push rsi",
-        "push rdi",
-        "push r10",
-        "push r11",
+        push!(rax rcx rdx rsi rdi r10 r11),
         "2:",
         "mov eax, 230", // clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME)
         "mov edi, 1",
@@ -105,13 +99,7 @@ pub unsafe extern "C" fn delay() {
         "syscall",
         "cmp rax, -4", // EINTR
         "je 2b",
-        "pop r11",
-        "pop r10",
-        "pop rdi",
-        "pop rsi",
-        "pop rdx",
-        "pop rcx",
-        "pop rax",
+        pop!(r11 r10 rdi rsi rdx rcx rax),
         "popfq",
         "ret",
         deadline = sym DEADLINE,

@@ -13,15 +13,11 @@ use core::arch::{global_asm, naked_asm};
 pub unsafe extern "C" fn dispatch() {
     naked_asm!(
         "cld",
-        "push rdi",
-        "push rsi",
-        "push rdx",
+        push!(rdi rsi rdx),
         "call {begin}",
         "mov rcx, rax",
         "xor eax, eax",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
+        pop!(rdx rsi rdi),
         "jmp rcx",
         begin = sym begin,
     )

@@ -4,10 +4,10 @@
 //!
 //! *Costs*: about 10 ns each.
 
+use super::arguments::Saved;
 use crate::holds::{self, Step};
 use crate::thread::Thread;
 use core::arch::naked_asm;
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use lockstep_format::plan::stub;
 
@@ -19,23 +19,6 @@ static AFTER_EXIT: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 pub fn go_on(enter: unsafe extern "C" fn(), exit: unsafe extern "C" fn()) {
     AFTER_ENTER.store(enter as *mut (), Ordering::Relaxed);
     AFTER_EXIT.store(exit as *mut (), Ordering::Relaxed);
-}
-
-/// What the routines push, lowest address first.
-#[repr(C)]
-struct Saved {
-    rbp: u64,
-    r11: u64,
-    r10: u64,
-    r9: u64,
-    r8: u64,
-    rdi: u64,
-    rsi: u64,
-    rdx: u64,
-    rcx: u64,
-    rax: u64,
-    stub: u64,
-    slot: u64,
 }
 
 /// Whether the thread can note something.
@@ -96,30 +79,14 @@ macro_rules! routine {
         pub unsafe extern "C" fn $name() {
             naked_asm!(
                 thread_or!("3f"),
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
-                "push r8",
-                "push r9",
-                "push r10",
-                "push r11",
-                "push rbp",
+                push!(rcx rdx rsi rdi r8 r9 r10 r11 rbp),
                 "mov rbp, rsp",
                 "mov rdi, rax",
                 "mov rsi, rsp",
                 "and rsp, -16",
                 "call {note}",
                 "mov rsp, rbp",
-                "pop rbp",
-                "pop r11",
-                "pop r10",
-                "pop r9",
-                "pop r8",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
+                pop!(rbp r11 r10 r9 r8 rdi rsi rdx rcx),
                 "3:",
                 "pop rax",
                 "jmp qword ptr [rip + {after}]",
@@ -138,5 +105,3 @@ routine!(
     /// Notes whether a call got it.
     exit, note_exit, AFTER_EXIT
 );
-
-const _: () = assert!(offset_of!(Saved, slot) == 88);

@@ -14,6 +14,23 @@ macro_rules! thread_or {
     };
 }
 
+/// Puts registers on the stack, one after the other.
+macro_rules! push {
+    ($($register:ident)+) => { concat!($("push ", stringify!($register), "\n",)+) };
+}
+
+/// Takes them back.
+macro_rules! pop {
+    ($($register:ident)+) => { concat!($("pop ", stringify!($register), "\n",)+) };
+}
+
+/// Saves xmm0 to xmm15 at the stack pointer, or loads them from there.
+macro_rules! vectors {
+    ($what:ident) => { vectors!($what 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
+    (save $($n:literal)+) => { concat!($("movaps [rsp + 16*", $n, "], xmm", $n, "\n",)+) };
+    (load $($n:literal)+) => { concat!($("movaps xmm", $n, ", [rsp + 16*", $n, "]\n",)+) };
+}
+
 /// Takes rax back, then the slow path of `{kind}`, then `$then`. The routine's slot holds our own return address: the call's is
 /// above it.
 macro_rules! slow_below {

@@ -237,10 +237,7 @@ macro_rules! pending_call {
         pub unsafe extern "C" fn $name() {
             naked_asm!(
                 thread_or!("3f"),
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
+                push!(rcx rdx rsi rdi),
                 "lea rdx, [rsp + 48]", // slot
                 "cmp qword ptr [rax + {busy}], 0",
                 "jne 18f",
@@ -291,11 +288,7 @@ macro_rules! pending_call {
                 "4:",
                 "mov qword ptr [rax + {busy}], 0",
                 $($then,)*
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "pop rax",
+                pop!(rdi rsi rdx rcx rax),
                 "ret",
                 // In the slot of the newest frame: that jumped here, if it said so, and its return address is its own.
                 "5:",
@@ -324,10 +317,7 @@ macro_rules! pending_call {
                 "19:",
                 "mov qword ptr [rax + {busy}], 0",
                 "18:",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
+                pop!(rdi rsi rdx rcx),
                 "3:",
                 "pop rax",
                 "push {kind}",

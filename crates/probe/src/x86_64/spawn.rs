@@ -41,9 +41,7 @@ pub unsafe extern "C" fn run(
     stack_end: *mut u8,
 ) -> isize {
     naked_asm!(
-        "push rbx",
-        "push r12",
-        "push r13",
+        push!(rbx r12 r13),
         "mov rbx, rdi",
         "mov r12, rsi",
         "mov r13, rdx",
@@ -137,9 +135,7 @@ pub unsafe extern "C" fn run(
         "pop rax",
         "movzx eax, ah",
         "9:",
-        "pop r13",
-        "pop r12",
-        "pop rbx",
+        pop!(r13 r12 rbx),
         "ret",
         not_executed = const NOT_EXECUTED,
         signalled = const SIGNALLED,

@@ -4,7 +4,7 @@
 //! *Guarantees*: what was passed over is what would have been read: codecs predict both, and stood at the end of the round as
 //! at its beginning. *Costs*: of many rounds, that of one.
 
-use super::{Arguments, Records, Tuple};
+use super::{Arguments, Record, Records};
 use crate::frames::Frames;
 use crate::stream::Round;
 use lockstep_format::side::Standing;
@@ -21,12 +21,13 @@ pub struct Lap {
     frames: Frames,
     /// With how many there were.
     records: Option<(Standing, u64)>,
-    next: Option<Tuple>,
+    next: Option<Record>,
 }
 
 impl Arguments<'_> {
     /// How it stands, where the events that come go round.
-    pub(crate) fn lap(&self) -> Option<Lap> {
+    #[must_use]
+    pub fn lap(&self) -> Option<Lap> {
         let round = self.events.round().filter(|_| self.inherited == 0)?;
         Some(Lap {
             symbols: self.events.symbols(),
@@ -47,13 +48,14 @@ impl Arguments<'_> {
     }
 
     /// Whether so much was read since `lap` as a round is.
-    pub(crate) fn is_over(&self, lap: &Lap) -> bool {
+    #[must_use]
+    pub fn is_over(&self, lap: &Lap) -> bool {
         self.events.symbols() - lap.symbols >= lap.of_round
     }
 
     /// Passes over rounds that are sure to be as the one since `lap`, events and records: how many. `None` where that
     /// is not over.
-    pub(crate) fn pass(&mut self, lap: &Lap) -> Option<u64> {
+    pub fn pass(&mut self, lap: &Lap) -> Option<u64> {
         let symbols = self.events.symbols() - lap.symbols;
         if symbols < lap.of_round {
             return None;

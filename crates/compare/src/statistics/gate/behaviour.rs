@@ -8,6 +8,7 @@ use crate::calls::{Edge, add};
 use crate::difftrace::trees::{RunTrees, Trees};
 use crate::structure::arguments::{Said, calls, is_first_come, is_poll};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_comm::communicators::Communicators;
 use lockstep_trace::{EndKind, ProcessName, ThreadName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,7 +224,7 @@ fn given(of_run: &RunTrees) -> (BTreeMap<ProcessName, Table>, bool) {
     if threads().next().is_none() {
         return (found, first_come);
     }
-    let communicators = run.communicators();
+    let communicators = Communicators::of(run);
     for thread in threads() {
         let Some(process) = of_run.partner(thread.name.process) else {
             continue;

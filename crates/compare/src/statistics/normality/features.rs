@@ -20,6 +20,7 @@ use crate::structure::steps::Step;
 use crate::structure::timing::Timing;
 use crate::{ObjectName, Options, Part};
 use lockstep_calltree::{Forest, FunctionKey, NodeId, Projection, Shape};
+use lockstep_comm::communicators::Communicators;
 use lockstep_loops::Element;
 use lockstep_trace::TraceName;
 use lockstep_trace::mpi::Kind;
@@ -212,7 +213,7 @@ impl Features {
     fn of_arguments(&self, trees: &Trees, projection: &Projection) -> Vec<Draft> {
         let read = |of_run: &RunTrees| {
             let run = of_run.run;
-            let communicators = run.communicators();
+            let communicators = Communicators::of(run);
             let keep = |id| projection.keeps(of_run.functions.key(id));
             let traces = of_run.traces.par_iter().map(|trace| {
                 let mut keys = [FxHashSet::default(), FxHashSet::default()];

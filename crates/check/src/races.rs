@@ -15,8 +15,7 @@
 //! O(parts); a replay for each of the first [`MOST`] that may be races. *Not for*: races that do no such
 //! harm: taking what comes first is why `MPI_ANY_SOURCE` is there.
 
-use crate::waits::{Waiting, Why};
-use lockstep_check::{LooseEnd, unfit};
+use crate::{LooseEnd, unfit};
 use lockstep_comm::{
     CommunicatorId, Conversation, Matching, Membership, Part, PartId, PartKind, Peer, Size, Waits,
     is_reached,
@@ -55,7 +54,7 @@ const MOST: usize = 16;
 
 impl Race {
     /// The calls of both receives: trace and event.
-    pub(crate) fn calls<'a>(
+    pub fn calls<'a>(
         &self,
         tasks: &'a BTreeMap<u32, Conversation>,
     ) -> impl Iterator<Item = (TraceName, u64)> + use<'a> {
@@ -79,6 +78,20 @@ struct Receive<'a> {
     /// Whose message it took.
     from: Option<u32>,
     room: &'a Size,
+}
+
+impl Receive<'_> {
+    /// A race: that it takes this message instead.
+    fn race(&self, task: u32, instead: &Message<'_>, harm: Harm) -> (Race, PartId) {
+        let race = Race {
+            task,
+            wildcard: self.part,
+            took: self.from,
+            instead: instead.id.task,
+            harm,
+        };
+        (race, instead.id)
+    }
 }
 
 /// The receives of a task that took something, in order, up to the first probe for anybody's messages.
@@ -171,28 +184,18 @@ fn messages<'a>(
 
 /// The first race that would end in a deadlock, or else in a message for which there is no room. `None` where there is none.
 #[must_use]
-pub(crate) fn race(
+pub fn race(
     tasks: &BTreeMap<u32, Conversation>,
     members: &Membership,
     matching: &Matching,
 ) -> Option<Race> {
-    let has_wildcard = |it: &Conversation| {
-        let mut parts = it.parts.iter();
-        parts.any(|part| {
-            matches!(
-                part.kind,
-                PartKind::Receive {
-                    wildcard: Some(_),
-                    ..
-                }
-            )
-        })
+    let is_wildcard = |it: &Part| match it.kind {
+        PartKind::Receive { wildcard, .. } => wildcard.is_some(),
+        _ => false,
     };
-    let to_whom: BTreeSet<u32> = tasks
-        .iter()
-        .filter(|(_, it)| has_wildcard(it))
-        .map(|(task, _)| *task)
-        .collect();
+    let to_whom = tasks.iter();
+    let to_whom = to_whom.filter(|(_, it)| it.parts.iter().any(is_wildcard));
+    let to_whom: BTreeSet<u32> = to_whom.map(|(task, _)| *task).collect();
     if to_whom.is_empty() {
         return None;
     }
@@ -216,7 +219,7 @@ pub(crate) fn race(
 /// Of tasks that died, the last receive from anybody that could have taken another message than it took: what they died of may be
 /// which one came first. `None` where there is none.
 #[must_use]
-pub(crate) fn chance(
+pub fn chance(
     tasks: &BTreeMap<u32, Conversation>,
     members: &Membership,
     matching: &Matching,
@@ -231,16 +234,9 @@ pub(crate) fn chance(
             let others = from
                 .iter()
                 .filter(|it| wildcard.from.is_some_and(|of| of != it.0.1));
-            others.filter_map(|((_, sender), sent)| {
+            others.filter_map(|(_, sent)| {
                 let message = sent.iter().find(|it| it.was_there_for(wildcard))?;
-                let race = Race {
-                    task: *task,
-                    wildcard: wildcard.part,
-                    took: wildcard.from,
-                    instead: *sender,
-                    harm: Harm::Chance,
-                };
-                Some((race, message.id))
+                Some(wildcard.race(*task, message, Harm::Chance))
             })
         });
         let mut choices = choices.take(MOST);
@@ -324,14 +320,7 @@ fn starving(
         if sent.iter().filter(alike).count() > asked.count() {
             continue;
         }
-        let race = Race {
-            task,
-            wildcard: wildcard.part,
-            took: wildcard.from,
-            instead: sender,
-            harm: Harm::Starves(starved.part),
-        };
-        return Some((race, message.id));
+        return Some(wildcard.race(task, message, Harm::Starves(starved.part)));
     }
     None
 }
@@ -355,133 +344,8 @@ fn overflowing(
         if let Some(message) = sent.iter().find(|it| it.was_there_for(wildcard))
             && let Some(end) = unfit(message)
         {
-            let race = Race {
-                task,
-                wildcard: wildcard.part,
-                took: wildcard.from,
-                instead: sender,
-                harm: Harm::Unfit(end),
-            };
-            return Some((race, message.id));
+            return Some(wildcard.race(task, message, Harm::Unfit(end)));
         }
     }
     None
-}
-
-/// Tasks that wait for a message from one whose message a receive from anybody took before.
-pub(crate) fn steals(
-    tasks: &BTreeMap<u32, Conversation>,
-    matching: &Matching,
-    waiting: &Waiting,
-) -> Vec<Race> {
-    let mut found = Vec::new();
-    for wait in &waiting.waits {
-        let (Why::Message(tag), Some(conversation)) = (&wait.why, tasks.get(&wait.from)) else {
-            continue;
-        };
-        let is_needed = |kind: &PartKind| match kind {
-            PartKind::Receive {
-                from: Peer::Task(from),
-                wildcard: None,
-                ..
-            } => *from == wait.to,
-            _ => false,
-        };
-        let pending = conversation.pending.first();
-        let starved = conversation
-            .parts
-            .iter()
-            .rposition(|it| Some(&it.operation) == pending && !it.complete && is_needed(&it.kind));
-        let taken = conversation
-            .parts
-            .iter()
-            .enumerate()
-            .rev()
-            .find(|(index, it)| {
-                let partner = matching.partner(PartId {
-                    task: wait.from,
-                    part: *index,
-                });
-                matches!(&it.kind, PartKind::Receive { wildcard: Some(_), tag: got, communicator, .. }
-                if partner.is_some_and(|it| it.task == wait.to)
-                    && Some(*communicator) == wait.communicator
-                    && (tag.is_none() || got == tag))
-            });
-        if let (Some(starved), Some((wildcard, _)), false) = (starved, taken, wait.or_another) {
-            found.push(Race {
-                task: wait.from,
-                wildcard,
-                took: Some(wait.to),
-                instead: wait.to,
-                harm: Harm::Starves(starved),
-            });
-        }
-    }
-    found
-}
-
-/// A task that waits for a message by name, of a sender whose message came: a receive from anybody before may have taken it, as
-/// nothing tells whose it took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Doubt {
-    pub task: u32,
-    /// For whose message it waits, and with which tag.
-    pub from: u32,
-    pub tag: Option<i64>,
-    /// The receive from anybody: a part of that task.
-    pub wildcard: usize,
-}
-
-/// All such tasks.
-pub(crate) fn doubts(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Doubt> {
-    let each = tasks.iter().filter_map(|(&task, conversation)| {
-        let Waits::All(parts) = &conversation.pending()?.waits else {
-            return None;
-        };
-        parts.iter().find_map(|&part| {
-            let it = conversation.parts.get(part)?;
-            let PartKind::Receive {
-                from: Peer::Task(from),
-                tag,
-                communicator,
-                wildcard: None,
-                ..
-            } = it.kind
-            else {
-                return None;
-            };
-            let id = PartId { task, part };
-            let is_open = !it.complete && matching.partner(id).is_some();
-            if !is_open || !matching.is_uncertain(communicator, id) {
-                return None;
-            }
-            let may_take = |it: &Part| match it.kind {
-                PartKind::Receive {
-                    from: Peer::Any,
-                    tag: of,
-                    communicator: other,
-                    ..
-                } => {
-                    let fits = of.is_none() || tag.is_none() || of == tag;
-                    it.complete && other == communicator && fits
-                }
-                _ => false,
-            };
-            let wildcard = conversation.parts[..part].iter().rposition(may_take)?;
-            Some(Doubt {
-                task,
-                from,
-                tag,
-                wildcard,
-            })
-        })
-    });
-    each.collect()
-}
-
-impl Doubt {
-    /// The call of the receive from anybody: trace and event.
-    pub(crate) fn call(&self, tasks: &BTreeMap<u32, Conversation>) -> Option<(TraceName, u64)> {
-        tasks.get(&self.task)?.called(self.wildcard)
-    }
 }

@@ -5,8 +5,8 @@
 //! their children, until nothing new follows. What a process was told (`MPI_Comm_rank`, `MPI_Comm_size`)
 //! confirms the members, gives them where the calls do not, and takes them back where it contradicts.
 
+use super::communicator::{Communicator, CommunicatorId, Members, Origin};
 use super::local::{Birth, Given, Group, Local, Made, Making, Told};
-use super::{Communicator, CommunicatorId, Members, Origin};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Groups of MPI, by how they were made: of a communicator, and of each other.
 
-use crate::arguments::{Value, ranks_of};
 use lockstep_api::mpi::Grouping;
+use lockstep_trace::Value;
 use std::sync::Arc;
 
 /// A group of processes; `C` is what a communicator is to whoever asks.
@@ -111,3 +111,27 @@ impl<C> Group<C> {
         })
     }
 }
+
+/// The ranks of ranges of them: first, last and stride of each, all of which were recorded; `None` where that is no ranges, or more
+/// ranks than any job has.
+fn ranks_of(ranges: &Value) -> Option<Vec<i64>> {
+    let Value::Numbers(count, triples) = ranges else {
+        return None;
+    };
+    if usize::try_from(*count) != Ok(triples.len()) {
+        return None;
+    }
+    let mut ranks = Vec::new();
+    for range in triples.chunks_exact(3) {
+        let (first, last, stride) = (range[0], range[1], range[2]);
+        let more = last.checked_sub(first)?.checked_div(stride)?;
+        if !(0..MOST_RANKS).contains(&more) || ranks.len() as i64 > MOST_RANKS {
+            return None;
+        }
+        ranks.extend((0..=more).map(|it| first + it * stride));
+    }
+    Some(ranks)
+}
+
+/// Ranks that ranges are taken for.
+const MOST_RANKS: i64 = 1 << 20;

@@ -1,10 +1,10 @@
 //! Arguments with what they stand for, in words: `dest=1 (world 5)`, `comm=#2 {0,2,4,6}`.
 
-use super::{
-    Communicator, CommunicatorId, Communicators, Meaning, Members, Origin, Peer, Resolved,
-};
-use crate::arguments::{Argument, Value};
+use super::communicator::{Communicator, CommunicatorId, Members, Origin};
+use super::known::Communicators;
+use super::resolved::{Meaning, Peer, Resolved};
 use lockstep_api::mpi::constants::{COMM_SELF, COMM_WORLD};
+use lockstep_trace::{Argument, Value};
 use std::fmt::{self, Display, Formatter};
 
 /// Displays the arguments of an event: `(count=1, dest=3)`.
@@ -93,11 +93,9 @@ fn in_short(members: &Members) -> String {
 impl Display for Shown<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("(")?;
-        for (index, argument) in self.arguments.iter().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            self.one(f, argument, self.meanings.get(index))?;
+        for (index, (name, text)) in self.texts().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{name}={text}")?;
         }
         f.write_str(")")
     }
@@ -124,15 +122,6 @@ impl Shown<'_> {
             .chain(std::iter::repeat(None));
         let texts = self.arguments.iter().zip(meanings);
         texts.map(|(argument, meaning)| (argument.name, self.text(argument, meaning)))
-    }
-
-    fn one(
-        &self,
-        f: &mut Formatter<'_>,
-        argument: &Argument,
-        meaning: Option<&Meaning>,
-    ) -> fmt::Result {
-        write!(f, "{}={}", argument.name, self.text(argument, meaning))
     }
 
     fn text(&self, argument: &Argument, meaning: Option<&Meaning>) -> String {

@@ -4,9 +4,8 @@
 use super::local::{Birth, Given, Group, Local, Made, Making, Tracker};
 use super::matching::{Place, Process, solve};
 use super::{Communicator, Communicators, Members, Origin};
-use crate::arguments::{Argument, Handle, Value};
-use crate::model::FunctionId;
 use lockstep_api::mpi::{Function, Kind};
+use lockstep_trace::{Argument, FunctionId, Handle, Value};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

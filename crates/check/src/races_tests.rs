@@ -1,8 +1,9 @@
-use crate::Waiting;
-use crate::message_tests::{Job, receive, send};
-use crate::races::{Doubt, Harm, Race, doubts, race, steals};
-use lockstep_check::LooseEnd;
-use lockstep_comm::{Conversation, Matching, Mode, PartKind, Peer, Size, State, Wildcard};
+use crate::LooseEnd;
+use crate::races::{Harm, Race, race};
+use crate::strays::Awaited;
+use crate::taken::{Doubt, doubts, steals};
+use lockstep_comm::job::{Job, receive, send};
+use lockstep_comm::{CommunicatorId, Conversation, Matching, Mode, PartKind, Peer, Size, Wildcard};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -146,12 +147,14 @@ fn who_took_it_is_told() {
         .call(0, "MPI_Recv", vec![named(1, 3)], false)
         .call(1, "MPI_Send", vec![send(0, 3, Mode::Standard)], true)
         .call(2, "MPI_Send", vec![send(0, 3, Mode::Standard)], true);
-    for task in [1, 2] {
-        job.0.entry(task).or_default().state = State::Finished;
-    }
-    let matching = Matching::new(&job.0);
-    let waiting = Waiting::new(&job.0, &job.members(), &matching, &[]);
-    let steals = steals(&job.0, &matching, &waiting);
+    let awaited = Awaited {
+        by: 0,
+        from: 1,
+        tag: Some(3),
+        communicator: CommunicatorId(0),
+        or_another: false,
+    };
+    let steals = steals(&job.0, &Matching::new(&job.0), [awaited].into_iter());
     assert_eq!(steals.len(), 1);
     assert_eq!(
         (steals[0].wildcard, &steals[0].harm),

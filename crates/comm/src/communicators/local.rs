@@ -1,10 +1,9 @@
 //! What the handles of one process stand for: a handle is a number that comes back, so what it means
 //! depends on when it was used. Followed in the order of a thread's calls.
 
-use crate::arguments::{Argument, Handle, Value};
-use crate::model::FunctionId;
 use lockstep_api::mpi::constants::{COMM_NULL, COMM_SELF, COMM_WORLD, Class, GROUP_EMPTY};
 use lockstep_api::mpi::{self, Does, Form, Grouping, Kind, Language, Scope};
+use lockstep_trace::{Argument, FunctionId, Handle, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ pub(crate) enum Local {
 }
 
 /// A group as a process knows it.
-pub(crate) type Group = super::Group<Local>;
+pub(crate) type Group = super::group::Group<Local>;
 
 /// How a communicator is made of its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
