@@ -129,7 +129,12 @@ impl Events {
     }
 
     fn json(&self, out: &mut impl Write, run: &Run, thread: &Thread) -> io::Result<()> {
-        write!(out, "{{\"trace\":\"{}\",\"events\":[", thread.name)?;
+        // Not held in memory, so written as it comes.
+        let (schema, name) = (output::SCHEMA, thread.name);
+        write!(
+            out,
+            "{{\"schema\":{schema},\"trace\":\"{name}\",\"events\":["
+        )?;
         let mut first = true;
         self.each(run, thread, |shown| {
             if !std::mem::take(&mut first) {

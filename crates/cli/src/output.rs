@@ -68,10 +68,34 @@ fn print_as(is_text: bool, write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -
     }
 }
 
+/// The version of what JSON documents hold. A field that is added does not change it; one that is removed or changed does.
+pub const SCHEMA: u32 = 1;
+
+/// A JSON document as it leaves the program: an object whose first field is its version.
+#[derive(serde::Serialize)]
+pub struct Document<T> {
+    schema: u32,
+    #[serde(flatten)]
+    fields: T,
+}
+
+impl<T: serde::Serialize> Document<T> {
+    pub fn new(fields: T) -> Self {
+        Self {
+            schema: SCHEMA,
+            fields,
+        }
+    }
+
+    pub fn text(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+}
+
 /// Prints one JSON document and a newline.
 pub fn json(value: &impl serde::Serialize) -> Result<()> {
     data(|out| {
-        serde_json::to_writer(&mut *out, value)?;
+        serde_json::to_writer(&mut *out, &Document::new(value))?;
         writeln!(out)
     })
 }
@@ -248,6 +272,15 @@ mod tests {
             wrap("unbreakablelongword x", 5, 0),
             "unbreakablelongword\nx"
         );
+    }
+
+    #[test]
+    fn every_document_begins_with_its_version() {
+        let fields = serde_json::json!({"a": [1], "z": null});
+        let text = Document::new(&fields).text().unwrap();
+        assert_eq!(text, r#"{"schema":1,"a":[1],"z":null}"#);
+        // What is no object has no place for a version.
+        assert!(Document::new(&[1, 2]).text().is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! opening them.
 
 use super::told::Told;
+use crate::output::Document;
 use lockstep_compare::{Comparison, Gate};
 use lockstep_loops::Hasher128;
 use lockstep_record::Cache;
@@ -37,7 +38,7 @@ impl Entry {
         Ok(Self {
             remarks: remarks.collect(),
             told: Told::of(found, gate),
-            json: serde_json::to_string(&Answer { found, gate })?,
+            json: Document::new(&Answer { found, gate }).text()?,
         })
     }
 }

@@ -4,6 +4,7 @@ use super::options::{Flags, Schedule, built, sources, unmake};
 use super::outcome::kept_as;
 use super::test::{Scratch, Stopped, row};
 use super::words;
+use crate::output;
 use anyhow::Result;
 use clap::Args;
 use lockstep_goroutines::campaign::Subject;
@@ -114,7 +115,7 @@ impl Run {
                     "coverage": {"covered": totals.covered, "total": totals.total},
                     "suspicions": found.suspected.iter().map(|it| words::suspicion("main", it)).collect::<Vec<_>>(),
                 });
-                writeln!(text, "{value}")?;
+                writeln!(text, "{}", output::Document::new(&value).text()?)?;
             } else {
                 writeln!(
                     text,
