@@ -5,10 +5,11 @@ use super::one_run::OneRun;
 use crate::{Error, Options};
 use lockstep_concepts::Context;
 use lockstep_trace::Run;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A concept lattice, the most general concept (all objects) first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lattice {
     /// Its concepts.
     pub concepts: Vec<Concept>,
@@ -20,7 +21,7 @@ pub struct Lattice {
 }
 
 /// A maximal set of objects that share a maximal set of attributes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Concept {
     /// Its objects.
     pub extent: Vec<String>,

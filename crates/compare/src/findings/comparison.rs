@@ -12,17 +12,17 @@ use super::verdict::Case;
 use crate::difftrace::sequence::Lens;
 use crate::difftrace::sweep::{self, Pair, Top};
 use crate::difftrace::trees::Trees;
-use crate::object::serialize_traces;
 use crate::statistics::normality::Normality;
 use crate::statistics::normality::roles::Role;
 use crate::structure::builds::{self, Builds};
 use crate::{CausalOrder, Dendrogram, Error, Options, Row, Similarity};
 use lockstep_trace::{Fact, Run, TraceName};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What came of comparing a run with normal ones.
 // Long: its fields are the keys of the JSON, which are a contract.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// Whether they differ, by the rule of the command line.
     pub differs: bool,
@@ -49,10 +49,8 @@ pub struct Comparison {
     /// Of two builds of a program, what is compared by another name and what is not compared; `None` where there is but one.
     pub builds: Option<Builds>,
     /// Traces of the normal run without a partner in the faulty one.
-    #[serde(serialize_with = "serialize_traces")]
     pub missing: Vec<TraceName>,
     /// Traces of the faulty run without a partner in the normal one.
-    #[serde(serialize_with = "serialize_traces")]
     pub extra: Vec<TraceName>,
     /// The matrices and trees under the given options (outside a sweep: its only row). Of more than [`WRITTEN`] traces
     /// it is not written: a matrix has a number for each pair.
@@ -73,7 +71,7 @@ impl View {
 }
 
 /// Both runs under one set of options: what the pictures show.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct View {
     /// The filter in the papers' form.
     pub filter: String,

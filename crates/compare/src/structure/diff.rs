@@ -16,6 +16,7 @@ use lockstep_calltree::{Forest, NodeId};
 use lockstep_loops::Names;
 use lockstep_trace::{Run, TraceName};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ pub enum Style {
 }
 
 /// How two traces differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diff {
     /// Whether they do not, by the rule of the command line: trip counts matter with `--counts` alone.
     pub equal: bool,
