@@ -94,7 +94,7 @@ impl Aspect {
 pub struct CaseOf {
     /// From 0.
     pub index: u32,
-    /// [`Action::Send`] or [`Action::Receive`].
+    /// `send` or `receive`.
     pub action: Action,
 }
 

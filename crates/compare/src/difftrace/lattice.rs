@@ -15,7 +15,7 @@ pub struct Lattice {
     pub concepts: Vec<Concept>,
     /// `(upper, lower)` for each pair of neighbours, as indices into `concepts`.
     pub covers: Vec<(usize, usize)>,
-    /// Whether only the concepts of objects and attributes are there ([`poset`]).
+    /// Whether only the concepts that bring an object or an attribute are there (`--poset`).
     #[serde(rename = "poset")]
     pub is_poset: bool,
 }

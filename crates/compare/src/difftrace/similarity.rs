@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-/// A symmetric matrix over traces, entries in 0..1. Traces that are alike are stored once.
+/// How alike traces are: a symmetric matrix of numbers from 0 (nothing in common) to 1 (the same attributes).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Similarity {
     /// The traces, in order.

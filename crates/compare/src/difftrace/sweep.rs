@@ -30,7 +30,8 @@ pub struct Row {
     pub linkage: Linkage,
     /// Number of clusters.
     pub clusters: usize,
-    /// Likeness of the two runs' clusterings, 0..1; NaN (`null`) where it is undefined.
+    /// Likeness of the two runs' clusterings, from 0 to 1; null (NaN) if it is undefined.
+    #[schemars(with = "Option<f64>")]
     pub b_score: f64,
     /// Sizes of the clusters of the JSM_D, largest first.
     pub cluster_sizes: Vec<usize>,

@@ -15,12 +15,12 @@ use lockstep_trace::{ProcessName, Run, TraceName};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The traces of a run by how unlike the others they are.
+/// The traces of a run, ranked by how unlike the others they are.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Outliers {
     /// Whether there is an outlier.
     pub differs: bool,
-    /// One sentence.
+    /// The answer in a sentence.
     pub verdict: String,
     /// The score from which on a trace is an outlier.
     pub threshold: f64,

@@ -42,11 +42,11 @@ pub struct UsageReport {
 /// Everything that is known of a test's coverage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
-    /// How many executions it is of.
+    /// Number of executions that were looked at.
     pub executions: u64,
-    /// Covered of all.
+    /// How many requirements were covered, of how many.
     pub coverage: Totals,
-    /// By file and line.
+    /// The usages, by file and line.
     pub usages: Vec<UsageReport>,
 }
 

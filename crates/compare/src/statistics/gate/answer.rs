@@ -44,7 +44,7 @@ pub enum Kind {
 pub struct Difference {
     /// What is otherwise.
     pub kind: Kind,
-    /// The function that is called, or of [`Kind::Order`] the one that makes the calls.
+    /// The function that is called. If the kind is `order`: the one that makes the calls.
     pub function: Option<String>,
     /// Who calls it; `None` of what begins a thread or runs below OpenMP's runtime.
     pub caller: Option<String>,
@@ -57,7 +57,7 @@ pub struct Difference {
     pub normal: Option<[u64; 2]>,
     /// The calls in this run.
     pub now: Option<u64>,
-    /// Of [`Kind::Argument`] and [`Kind::Order`]: what normal runs never say or do. Of [`Kind::End`] how it ends.
+    /// If the kind is `argument` or `order`: what normal runs never say or do. If it is `end`: how the process ends.
     pub detail: Option<Detail>,
     /// The line of the call, if there is one and it is known.
     pub source: Option<(String, u32)>,
