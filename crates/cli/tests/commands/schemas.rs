@@ -131,10 +131,10 @@ impl Printed {
 fn threads(printed: &mut Printed) {
     let program = Recipe::new("threads/odd_even.c").flags(&["-g", "-O1", "-pthread"]);
     let program = program.build().display().to_string();
-    let words = |bug| [program.as_str(), "--bug", bug, "--number", "4"];
+    let words = |bug| [program.as_str(), "--bug", bug];
     let record = |bug| record(&printed.scratch, &[], &words(bug));
     let [good, other, bad] = ["none", "none", "swap"].map(record);
-    let hung = Recording::until_open(&printed.scratch, &[], &words("deadlock"), "exchange");
+    let hung = Recording::until_open(&printed.scratch, &[], &words("deadlock"), "sem_wait");
     printed.one_run(&good, "0.1");
     printed.one_run(&hung, "0.1");
     printed.two_runs(&good, &bad, &other);
@@ -149,18 +149,22 @@ fn threads(printed: &mut Printed) {
     printed.add(1, &["doctor"]);
 }
 
+/// So many that the bug, in the 8th exchange of a rank, comes.
+const RANKS: usize = 10;
+
 fn ranks(printed: &mut Printed) {
     let _turn = a_turn();
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
-        let [good, other] = [0, 1].map(|_| mpi.record(&printed.scratch, "odd_even.c", 6, "none"));
+        let [good, other] =
+            [0, 1].map(|_| mpi.record(&printed.scratch, "odd_even.c", RANKS, "none"));
         let program = mpi.recipe("odd_even.c").flags(&["-g", "-O1"]).build();
         let program = program.display().to_string();
-        let mut words = mpi.launch(6);
-        words.extend([program, "--bug".to_owned(), "deadlock".to_owned()]);
+        let mut words = mpi.launch(RANKS);
+        words.extend([&program, "--bug", "deadlock", "--rank", "3"].map(str::to_owned));
         let options = ["--hang", "60", "--on-hang", "stop"];
         let hung = record(&printed.scratch, &options, &words);
-        printed.one_run(&good, "5.0");
-        printed.one_run(&hung, "5.0");
+        printed.one_run(&good, "3.0");
+        printed.one_run(&hung, "3.0");
         printed.two_runs(&good, &hung, &other);
     }
 }
