@@ -23,8 +23,10 @@ pub struct Schemas {
     output: PathBuf,
 }
 
+type Make = fn() -> Schema;
+
 /// What each command prints, by its words.
-const DOCUMENTS: [(&str, fn() -> Schema); 21] = [
+const DOCUMENTS: [(&str, Make); 21] = [
     ("info", of::<info::Document>),
     ("events", of::<events::Document>),
     ("tree", of::<tree::Document>),
