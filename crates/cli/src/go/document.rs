@@ -57,7 +57,6 @@ pub struct Package<'a> {
 
 /// One test.
 #[derive(Serialize, JsonSchema)]
-// Long: its fields are the keys of the JSON, which are a contract.
 pub struct Test<'a> {
     /// Its name.
     test: &'a str,
@@ -85,7 +84,6 @@ pub struct Test<'a> {
 
 /// What came of the runs of a program.
 #[derive(Serialize, JsonSchema)]
-// Long: its fields are the keys of the JSON, which are a contract.
 pub struct OfProgram<'a> {
     /// The main package.
     package: &'a str,

@@ -96,8 +96,7 @@ impl Run {
             campaign.write(place)?;
         }
         found.coverage.expect(sources.usages.into_iter().flatten());
-        if let Some(worst) = &found.worst {
-            let (judgement, number, plan) = worst;
+        if let Some(worst @ (judgement, number, plan)) = &found.worst {
             let mut text = Vec::new();
             // Executions are the runs that are kept, one for one.
             let is_kept = place.is_some() && judgement.verdict != Verdict::Pass;

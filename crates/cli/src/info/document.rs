@@ -132,6 +132,7 @@ struct Untraced<'a> {
 /// One thread.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Thread")]
+// Long: its fields are the keys of the JSON, which are a contract.
 struct ThreadRow<'a> {
     /// Its trace.
     trace: TraceName,
