@@ -75,11 +75,10 @@ impl Progress {
         if self.at_the_end
             && let Some(found) = at_a_glance(&self.run)?
         {
-            let hang = found.hang;
-            let mut document = Document::new(found);
+            let mut document = Document::new(&found);
             document.by_ends_alone = true;
             output::json(&document)?;
-            return Ok(output::found(hang));
+            return Ok(output::found(found.hang));
         }
         let Analysed {
             run,
@@ -102,15 +101,14 @@ impl Progress {
             write(path, &serde_json::to_string(&model_of(&run))?)?;
         }
         if self.json || self.at_the_end {
-            let hang = found.hang;
-            let mut document = Document::new(found);
+            let mut document = Document::new(&found);
             document.running = is_running(&run);
             document.went_on = went_on;
             if let Some(judgement) = &goroutines {
                 document.waits = standing::waits(judgement);
             }
             output::json(&document)?;
-            return Ok(output::found(hang));
+            return Ok(output::found(found.hang));
         }
         output::remark(&found.notes);
         output::print(|out| text(&found, out))?;

@@ -123,7 +123,7 @@ pub struct CauseRow {
 
 impl Document {
     /// Of a run that is over, unless `running` is set.
-    pub fn new(found: Found) -> Self {
+    pub fn new(found: &Found) -> Self {
         let facts = found.facts();
         let waits = found.waiting.waits.iter().map(|wait| WaitRow {
             from: wait.from.into(),
@@ -135,18 +135,18 @@ impl Document {
             facts,
             waits: waits.collect(),
             loose_ends: found.loose.iter().map(loose_sentence).collect(),
-            groups: (0..).zip(found.groups).map(GroupRow::of).collect(),
+            groups: (0..).zip(&found.groups).map(GroupRow::of).collect(),
             causes: found.causes.iter().map(CauseRow::of).collect(),
-            verdict: found.verdict,
+            verdict: found.verdict.clone(),
             hang: found.hang,
             kind: found.kind,
-            edges: found.edges,
-            least_progressed: found.least,
-            stuck: found.waiting.stuck,
-            deadlocks: found.waiting.cores,
-            mismatches: found.mismatched,
-            potential_deadlock: found.potential,
-            notes: found.notes,
+            edges: found.edges.clone(),
+            least_progressed: found.least.clone(),
+            stuck: found.waiting.stuck.clone(),
+            deadlocks: found.waiting.cores.clone(),
+            mismatches: found.mismatched.clone(),
+            potential_deadlock: found.potential.clone(),
+            notes: found.notes.clone(),
             ..Self::default()
         }
     }
@@ -165,17 +165,17 @@ impl Broken {
 }
 
 impl GroupRow {
-    fn of((id, group): (usize, Group)) -> Self {
+    fn of((id, group): (usize, &Group)) -> Self {
         let places = group.stack.iter();
         let source = places.clone().rev().find_map(|it| it.called_at.as_ref());
         Self {
             id,
             source: source.cloned(),
             stack: places.map(|it| it.function.clone()).collect(),
-            processes: group.tasks,
-            loops: group.loops,
+            processes: group.tasks.clone(),
+            loops: group.loops.clone(),
             activity: group.activity,
-            leaf: group.leaf,
+            leaf: group.leaf.clone(),
         }
     }
 }
