@@ -34,7 +34,7 @@ Usage: cargo xtask COMMAND
   test [--quick | --all] [--no-install] [CARGO TEST OPTION]...
                          install what is missing (asks first at a terminal), then run the tests; --quick: unit tests
                          and one recording; --all: also what takes long (browsers, Java, samples of campaigns)
-  pages                  write the pages of the guide that are made from tables in the code
+  pages                  write the pages of the book that are made from the code: tables of MPI, schemas of JSON
   bench [OPTION|PROGRAM]...
                          slowdown, events per second and bytes per event beside callgrind and
                          uftrace on the same programs; `cargo xtask bench --help` says more

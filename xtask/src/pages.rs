@@ -1,6 +1,6 @@
-//! `cargo xtask pages`: the pages of the guide that are made from tables in the code.
+//! `cargo xtask pages`: the pages of the book that are made from the code: of the guide from tables, of JSON from types.
 
-use crate::shell::root;
+use crate::shell::{cargo, must, root};
 use anyhow::{Context, Result};
 use lockstep_api::mpi::rules::{RULES, Severity};
 use lockstep_api::mpi::{
@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 const MPI: &str = "docs/guide/mpi-functions.md";
 const CHECKS: &str = "docs/guide/checks.md";
+const SCHEMAS: &str = "docs/schema";
 
 /// Writes all of them.
 pub fn write() -> Result<ExitCode> {
@@ -21,6 +22,10 @@ pub fn write() -> Result<ExitCode> {
         fs::write(&path, text).with_context(|| path.display().to_string())?;
         println!("{page}");
     }
+    // The types are the command's own.
+    let run = ["run", "--quiet", "--bin", "lockstep", "--"];
+    must(cargo(&run).args(["__schema", "-o", SCHEMAS]))?;
+    println!("{SCHEMAS}");
     Ok(ExitCode::SUCCESS)
 }
 

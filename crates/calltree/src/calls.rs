@@ -5,11 +5,12 @@ use crate::function::FunctionKey;
 use crate::node::{Label, NodeId};
 use lockstep_trace::{Event, Thread};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// How often a function was called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FunctionCalls {
     /// The function's name.
     pub name: String,
@@ -20,7 +21,7 @@ pub struct FunctionCalls {
 }
 
 /// How often a function called another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CallEdge {
     /// Name of the caller.
     pub caller: String,

@@ -3,10 +3,11 @@
 use crate::forest::Forest;
 use crate::node::{Label, NodeId};
 use lockstep_loops::{BodyId, Names};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A line of an outline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutlineLine {
     /// How far to indent, from 0.
     pub depth: usize,
@@ -25,7 +26,7 @@ pub struct OutlineLine {
 }
 
 /// Trip counts of a loop over all the times it was entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trips {
     /// The least.
     pub least: u64,

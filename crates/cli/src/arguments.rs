@@ -3,8 +3,8 @@
 
 use crate::{
     baseline, calls, compare, completions, diff, doctor, events, export, go, import, info, inject,
-    lattice, loops, man, outliers, output, plan, progress, record, report, runs, seal, similarity,
-    stack, tree, words,
+    lattice, loops, man, outliers, output, plan, progress, record, report, runs, schema, seal,
+    similarity, stack, tree, words,
 };
 use anyhow::Result;
 use clap::error::ErrorKind;
@@ -63,6 +63,8 @@ pub enum Command {
     Man(man::Man),
     #[command(name = "__plan", hide = true)]
     Plan(plan::Plan),
+    #[command(name = "__schema", hide = true)]
+    Schema(schema::Schemas),
 }
 
 impl Command {
@@ -99,6 +101,7 @@ impl Command {
             Self::Completions(it) => it.run(),
             Self::Man(it) => it.run(),
             Self::Plan(it) => it.run(),
+            Self::Schema(it) => it.run(),
         }
     }
 
@@ -117,7 +120,7 @@ impl Command {
     pub fn is_parallel(&self) -> bool {
         match self {
             Self::Record(it) => it.looks(),
-            Self::Inject(_) | Self::Plan(_) | Self::Rm(_) => false,
+            Self::Inject(_) | Self::Plan(_) | Self::Rm(_) | Self::Schema(_) => false,
             Self::Runs(_) | Self::Doctor(_) | Self::Completions(_) | Self::Man(_) => false,
             _ => true,
         }

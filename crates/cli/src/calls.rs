@@ -6,7 +6,8 @@ use clap::Args;
 use lockstep_calltree::{CallEdge, Counts, Forest, FunctionCalls, FunctionMap};
 use lockstep_exchange::Measured;
 use lockstep_trace::{Function, Process, ProcessName, Run, Selection, Selections, Thread};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::path::PathBuf;
@@ -45,6 +46,42 @@ pub struct Calls {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// How often functions were called: of each, or with `--graph` of each pair of caller and callee.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    /// The functions; not with `--graph`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    functions: Option<Vec<FunctionRow<'a>>>,
+    /// Who calls whom; only with `--graph`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edges: Option<&'a [CallEdge]>,
+}
+
+/// One function.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FunctionCalls")]
+struct FunctionRow<'a> {
+    #[serde(flatten)]
+    call: &'a FunctionCalls,
+    /// Its number in the run (`events --ids`).
+    id: Option<usize>,
+    #[serde(flatten)]
+    times: Option<MeasuredRow>,
+}
+
+/// How long calls took.
+#[derive(Serialize, JsonSchema)]
+struct MeasuredRow {
+    /// Number of calls whose begin and end were measured.
+    measured: u64,
+    /// Seconds that these took.
+    seconds: f64,
+    /// Number of these calls within which everything else was measured, too.
+    measured_self: u64,
+    /// Seconds that these took without what they called.
+    self_seconds: f64,
 }
 
 impl Calls {
@@ -124,22 +161,24 @@ impl Calls {
                 .enumerate()
                 .map(|(id, function)| ((function.name.as_str(), function.image.as_str()), id))
                 .collect();
-            let functions: Vec<_> = calls
+            let functions = calls
                 .iter()
                 .zip(&measured)
-                .map(|(call, sum)| {
-                    let id = ids.get(&(call.name.as_str(), call.image.as_str()));
-                    let mut row = json!({"name": call.name, "image": call.image, "calls": call.calls, "id": id});
-                    if let Some(sum) = sum {
-                        row["measured"] = sum.calls.into();
-                        row["seconds"] = seconds(sum.total).into();
-                        row["measured_self"] = sum.alone.into();
-                        row["self_seconds"] = seconds(sum.own).into();
-                    }
-                    row
+                .map(|(call, sum)| FunctionRow {
+                    call,
+                    id: ids.get(&(call.name.as_str(), call.image.as_str())).copied(),
+                    times: sum.map(|sum| MeasuredRow {
+                        measured: sum.calls,
+                        seconds: seconds(sum.total),
+                        measured_self: sum.alone,
+                        self_seconds: seconds(sum.own),
+                    }),
                 })
                 .collect();
-            return output::json(&json!({"functions": functions}));
+            return output::json(&Document {
+                functions: Some(functions),
+                edges: None,
+            });
         }
         if times.is_empty() {
             let rows = calls
@@ -170,7 +209,10 @@ impl Calls {
 
     fn print_graph(&self, edges: &[CallEdge]) -> Result<()> {
         if self.json {
-            return output::json(&json!({"edges": edges}));
+            return output::json(&Document {
+                functions: None,
+                edges: Some(edges),
+            });
         }
         let rows = edges.iter().map(|edge| {
             vec![

@@ -7,6 +7,7 @@ use crate::options::Analysis;
 use crate::{context, output, report, run};
 use anyhow::Result;
 use clap::Args;
+pub use kept::Answer;
 use kept::{Entry, Kept};
 use lockstep_compare::{CausalOrder, Comparison, Culprit, Gate, Rules, compare_in_order, gate};
 use lockstep_diagnosis::Certainty;

@@ -5,7 +5,8 @@
 //! It looks at how processes ended first, and at events only if they can change the sentence.
 
 use crate::output;
-use serde_json::Value;
+use crate::progress::Document;
+use lockstep_progress::Activity;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -28,31 +29,24 @@ pub fn patience(took: Duration) -> Duration {
 #[derive(Debug, Default)]
 pub struct Conclusion {
     /// The document of `progress`, of a run that is over; nothing where it did not come in time.
-    found: Option<Value>,
+    found: Option<Document>,
 }
 
 impl Conclusion {
     /// Asks for it, for so long at most.
     pub fn of(run: &Path, patience: Duration) -> Self {
-        let found = answer(run, patience).filter(|it| it["running"] == Value::Bool(false));
+        let found = answer(run, patience).filter(|it| !it.running);
         Self { found }
     }
 
     /// Whether these ranks, or threads, came to their end by themselves; of none in particular, whether all did.
     pub fn have_finished(&self, tasks: &[u32]) -> bool {
-        let Some(groups) = self.found.as_ref().and_then(|it| it["groups"].as_array()) else {
+        let Some(found) = &self.found else {
             return false;
         };
-        let is_one_of = |it: &Value| {
-            let it = it.as_u64().and_then(|it| u32::try_from(it).ok());
-            it.is_some_and(|it| tasks.contains(&it))
-        };
-        let is_wanted = |group: &&Value| {
-            let mut processes = group["processes"].as_array().into_iter().flatten();
-            tasks.is_empty() || processes.any(is_one_of)
-        };
-        let mut wanted = groups.iter().filter(is_wanted);
-        wanted.all(|it| it["activity"] == "finished")
+        let is_wanted = |of: &[u32]| tasks.is_empty() || of.iter().any(|it| tasks.contains(it));
+        let mut wanted = found.groups.iter().filter(|it| is_wanted(&it.processes));
+        wanted.all(|it| it.activity == Activity::Finished)
     }
 
     /// `no task hangs: all 4 ranks came to their end. Next: lockstep calls run`.
@@ -66,8 +60,8 @@ impl Conclusion {
             "Next: lockstep {command} {}",
             quoted(&run.display().to_string())
         );
-        match self.found.as_ref().and_then(|it| it["verdict"].as_str()) {
-            Some(verdict) => format!("{verdict}. {next}"),
+        match &self.found {
+            Some(found) => format!("{}. {next}", found.verdict),
             None => next,
         }
     }
@@ -77,15 +71,15 @@ impl Conclusion {
         let Some(found) = &self.found else {
             return false;
         };
-        let lists = ["mismatches", "loose_ends", "causes", "stuck"];
-        let are_empty = |key: &str| found[key].as_array().is_some_and(Vec::is_empty);
-        let is_quiet = found["hang"] == Value::Bool(false) && found["potential_deadlock"].is_null();
-        status == 0 && is_quiet && lists.into_iter().all(are_empty)
+        let is_quiet = !found.hang && found.stuck.is_empty() && found.causes.is_empty();
+        let sentences = [&found.mismatches, &found.loose_ends];
+        let fits = sentences.into_iter().all(Vec::is_empty) && found.potential_deadlock.is_none();
+        status == 0 && is_quiet && fits
     }
 }
 
 /// The document, if it comes in time.
-fn answer(run: &Path, patience: Duration) -> Option<Value> {
+fn answer(run: &Path, patience: Duration) -> Option<Document> {
     let begin = Instant::now();
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["progress", "--at-the-end", "--"]).arg(run);
@@ -126,7 +120,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::progress::GroupRow;
 
     #[test]
     fn the_last_line_takes_no_more_than_its_share() {
@@ -138,13 +132,28 @@ mod tests {
 
     #[test]
     fn what_follows_depends_on_what_was_found() {
-        let well = json!({
-            "verdict": "all came to their end", "hang": false, "running": false, "potential_deadlock": null,
-            "mismatches": [], "loose_ends": [], "causes": [], "stuck": [],
-            "groups": [{"processes": [0, 2], "activity": "finished"}, {"processes": [1], "activity": "ended"}],
-        });
+        let group = |processes: &[u32], activity| GroupRow {
+            id: 0,
+            processes: processes.to_vec(),
+            stack: Vec::new(),
+            source: None,
+            loops: Vec::new(),
+            activity,
+            leaf: None,
+        };
+        let well = Document {
+            verdict: "all came to their end".to_owned(),
+            groups: vec![
+                group(&[0, 2], Activity::Finished),
+                group(&[1], Activity::Ended),
+            ],
+            ..Document::default()
+        };
+        // It passes through the pipe, as the other process writes it.
+        let text = output::Document::new(&well).text().unwrap_or_default();
+        let well: Document = serde_json::from_str(&text).expect("what is written can be read");
         let mut amiss = well.clone();
-        amiss["loose_ends"] = json!(["a message"]);
+        amiss.loose_ends.push("a message".to_owned());
         let of = |found| Conclusion { found: Some(found) };
         let (run, well) = (Path::new("a run"), of(well));
         let says = "all came to their end. Next: lockstep calls 'a run'";

@@ -6,7 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use lockstep_goroutines::build::BuildError;
 use lockstep_goroutines::doctor::check;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -31,9 +32,22 @@ const TOOLS: [(&str, &str); 3] = [
     ("gcc", "-race of Go programs, cgo"),
 ];
 
+/// What this machine has and lacks.
+#[derive(Serialize, JsonSchema)]
+pub struct Document {
+    /// What was looked at, in order.
+    checks: Vec<Row>,
+}
+
+/// Something that was looked at.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Check")]
 struct Row {
+    /// `probe`, the name of a tool, or `Go self-test`.
     what: String,
+    /// `works`, `limited`, `there`, `not there`, `broken` or `not usable`.
     state: &'static str,
+    /// Where it is, what needs it, or why it does not work.
     note: String,
 }
 
@@ -86,11 +100,7 @@ impl Doctor {
             });
         }
         if self.json {
-            let rows: Vec<_> = rows
-                .iter()
-                .map(|it| json!({"what": it.what, "state": it.state, "note": it.note}))
-                .collect();
-            output::json(&json!({ "checks": rows }))?;
+            output::json(&Document { checks: rows })?;
         } else {
             let rows = rows
                 .into_iter()

@@ -1,11 +1,13 @@
 //! `lockstep events`: the exact event sequence of a trace, as it is decoded.
 
+mod document;
+
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_comm::communicators::{Communicators, Meaning, Resolved};
+pub use document::Document;
+use lockstep_comm::communicators::{Communicators, Resolved};
 use lockstep_trace::{Annotated, Event, Frames, Run, Selection, Thread, When};
-use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -67,7 +69,7 @@ impl Events {
         };
         let thread = run::trace(&run, &self.trace)?;
         if self.json {
-            output::data(|out| self.json(out, &run, thread))?;
+            output::json(&Document::new(&self, &run, thread))?;
         } else {
             output::print(|out| self.text(out, &run, thread))?;
         }
@@ -128,62 +130,13 @@ impl Events {
         })
     }
 
-    fn json(&self, out: &mut impl Write, run: &Run, thread: &Thread) -> io::Result<()> {
-        // Not held in memory, so written as it comes.
-        let (schema, name) = (output::SCHEMA, thread.name);
-        write!(
-            out,
-            "{{\"schema\":{schema},\"trace\":\"{name}\",\"events\":["
-        )?;
-        let mut first = true;
-        self.each(run, thread, |shown| {
-            if !std::mem::take(&mut first) {
-                out.write_all(b",")?;
-            }
-            let mut value = match shown.event {
-                Event::Call(function) => json!({
-                    "event": "call", "id": function.0, "name": run.function(function).name
-                }),
-                Event::Return => json!({"event": "return"}),
-                Event::Tail => json!({"event": "tail"}),
-            };
-            if let Some(arguments) = shown.arguments {
-                value["arguments"] = object(shown.known.show(arguments).texts());
-                if let Some(id) = arguments.communicator() {
-                    value["communicator"] = shown.known.name(id).into();
-                }
-                let world = world_ranks(arguments);
-                if !world.is_empty() {
-                    value["world"] = object(world.into_iter());
-                }
-            }
-            if shown.inferred {
-                value["inferred"] = true.into();
-            }
-            match shown.when {
-                Some(When::Known(time)) => {
-                    value["seconds"] = time.as_secs_f64().into();
-                    value["known"] = true.into();
-                }
-                Some(when @ (When::Between(..) | When::After(_))) => {
-                    value["after"] = when.earliest().as_secs_f64().into();
-                    let latest = when.latest().map(|it| it.as_secs_f64());
-                    value["before"] = latest.into();
-                }
-                None => {}
-            }
-            Ok(serde_json::to_writer(&mut *out, &value)?)
-        })?;
-        writeln!(out, "]}}")
-    }
-
     /// Gives every event to `write`; without `--raw`, tails as the extra returns that they stand for.
-    fn each(
+    fn each<E>(
         &self,
         run: &Run,
         thread: &Thread,
-        mut write: impl FnMut(Shown<'_>) -> io::Result<()>,
-    ) -> io::Result<()> {
+        mut write: impl FnMut(Shown<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let known = match self.arguments {
             true => Communicators::of(run),
             false => Communicators::default(),
@@ -262,29 +215,6 @@ struct Shown<'a> {
     known: &'a Communicators,
     inferred: bool,
     when: Option<When>,
-}
-
-fn object<T: Into<serde_json::Value>>(
-    pairs: impl Iterator<Item = (&'static str, T)>,
-) -> serde_json::Value {
-    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.into()));
-    pairs.collect::<serde_json::Map<_, _>>().into()
-}
-
-/// The world ranks behind arguments that are ranks; null where one is not known.
-fn world_ranks(event: &Resolved) -> Vec<(&'static str, serde_json::Value)> {
-    let arguments = event.annotated.arguments.as_deref().unwrap_or(&[]);
-    let pairs = arguments.iter().zip(&event.meanings);
-    pairs
-        .filter_map(|(argument, meaning)| match meaning {
-            Meaning::Peer(peer) => Some((argument.name, peer.world.into())),
-            Meaning::Peers(peers) => {
-                let world = peers.iter().map(|peer| peer.and_then(|peer| peer.world));
-                Some((argument.name, world.collect()))
-            }
-            _ => None,
-        })
-        .collect()
 }
 
 fn column(when: Option<When>) -> String {

@@ -1,6 +1,7 @@
 //! `lockstep go`: concurrent Go programs, their tests and their usages.
 
 mod coverage;
+mod document;
 mod events;
 mod options;
 mod outcome;
@@ -10,11 +11,12 @@ mod run;
 pub(crate) mod standing;
 mod test;
 mod together;
-mod usages;
+pub(crate) mod usages;
 mod words;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+pub use document::{OfProgram, OfTests};
 use std::process::ExitCode;
 
 /// Find deadlocks, leaks and races of Go programs and their tests, with an untouched toolchain

@@ -1,11 +1,12 @@
 //! `lockstep info`: what a run holds, how its processes ended, what was not recorded and why.
 
+mod document;
+
 use crate::{output, run, unseen};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{Coverage, EndKind, Process, Refused, Run, Thread, Times, in_short};
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+pub use document::Document;
+use lockstep_trace::{Coverage, Process, Run, Thread, Times, in_short};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -438,113 +439,6 @@ fn pointers(shown: &[&Process], every: bool) -> String {
             output::plural(number as u64, "library function"),
         ),
     }
-}
-
-fn refusals(list: &[Refused]) -> Vec<Value> {
-    list.iter()
-        .map(|it| {
-            json!({
-                "name": it.name,
-                "image": it.image,
-                "reason": it.reason,
-                "calls": it.calls,
-                "more": it.more,
-            })
-        })
-        .collect()
-}
-
-/// What JSON says of a run; a process is put into words when it is written, as there may be many.
-#[derive(Serialize)]
-struct Document<'a> {
-    codec: &'static str,
-    mpi: bool,
-    notes: &'a [String],
-    processes: Processes<'a>,
-}
-
-impl<'a> Document<'a> {
-    fn new(run: &'a Run) -> Self {
-        Self {
-            codec: run.codec.name(),
-            mpi: run.is_mpi,
-            notes: &run.notes,
-            processes: Processes(run),
-        }
-    }
-}
-
-struct Processes<'a>(&'a Run);
-
-impl Serialize for Processes<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let all = self.0.processes.iter();
-        serializer.collect_seq(all.map(|process| of_process(self.0, process)))
-    }
-}
-
-fn of_process(run: &Run, process: &Process) -> Value {
-    let kind = match process.end.kind {
-        EndKind::Exited => "exited",
-        EndKind::Signalled => "signalled",
-        EndKind::Killed => "killed",
-        EndKind::Running => "running",
-    };
-    json!({
-        "process": run::process_json(process.name),
-        "rank": process.rank,
-        "mpi": process.is_mpi,
-        "pid": process.pid,
-        "host": process.host,
-        "program": process.program,
-        "end": {"kind": kind, "code": process.end.code, "certain": process.end.certain},
-        "coverage_dynamic": process.coverage.dynamic,
-        "coverage": {
-            "recorded_calls": process.coverage.recorded_calls,
-            "unrecorded_calls": process.coverage.unrecorded_calls,
-            "uncounted_functions": process.coverage.uncounted(),
-        },
-        "events_lost": process.losses.iter().map(|(_, events)| events).sum::<u64>(),
-        "losses": process.losses.iter()
-            .map(|(reason, events)| json!({"reason": reason, "events": events}))
-            .collect::<Vec<_>>(),
-        "functions": {
-            "traced": process.coverage.traced,
-            "refused": refusals(&process.coverage.refused),
-            "pointers": refusals(&process.coverage.pointers),
-        },
-        "chosen": {
-            "trace": process.coverage.trace,
-            "skip": process.coverage.skip,
-            "left_out": process.coverage.left_out,
-        },
-        "untraced_images": process.coverage.untraced_images.iter()
-            .map(|(image, reason)| json!({"image": image, "reason": reason}))
-            .collect::<Vec<_>>(),
-        "threads": process.threads.iter().map(|thread| of_thread(run, thread)).collect::<Vec<_>>(),
-    })
-}
-
-fn seconds(time: Option<Duration>) -> Option<f64> {
-    time.map(|time| time.as_secs_f64())
-}
-
-fn of_thread(run: &Run, thread: &Thread) -> Value {
-    json!({
-        "trace": thread.name.to_string(),
-        "tid": thread.tid,
-        "events": thread.events,
-        "dropped": thread.dropped,
-        "bytes": thread.bytes,
-        "raw_bytes": raw_bytes(thread.events),
-        "unverified": thread.unverified,
-        "damage": thread.damage,
-        "arguments_lost": thread.arguments_lost,
-        "inferred": thread.inferred,
-        "first_seen": seconds(thread.times.as_ref().and_then(Times::first)),
-        "last_seen": seconds(thread.times.as_ref().and_then(Times::last)),
-        "open": thread.open.iter().map(|frame| &run.function(frame.function).name).collect::<Vec<_>>(),
-    })
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ mod record;
 mod report;
 mod runs;
 mod said;
+mod schema;
 mod seal;
 mod similarity;
 mod sources;

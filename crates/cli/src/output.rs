@@ -72,8 +72,10 @@ fn print_as(is_text: bool, write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -
 pub const SCHEMA: u32 = 1;
 
 /// A JSON document as it leaves the program: an object whose first field is its version.
-#[derive(serde::Serialize)]
+#[derive(serde::Serialize, schemars::JsonSchema)]
 pub struct Document<T> {
+    /// The version of the fields. New fields may come under the same number: ignore those that you do not know.
+    #[schemars(extend("const" = SCHEMA))]
     schema: u32,
     #[serde(flatten)]
     fields: T,

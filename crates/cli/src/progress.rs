@@ -1,5 +1,7 @@
 //! `lockstep progress`: who is behind, and who waits for whom.
 
+mod document;
+
 use crate::analysed::{Analysed, is_running};
 use crate::go::standing;
 use crate::output::{self, Style, styled};
@@ -8,12 +10,13 @@ use crate::sources;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lockstep_api::mpi::rules::Rule;
+#[cfg(test)]
+pub use document::GroupRow;
+pub use document::{Document, WaitRow};
 use lockstep_progress::published::{Method, model_of};
-use lockstep_progress::{Activity, Chosen, Deed, Group, Progress as Found, loose_sentence};
+use lockstep_progress::{Activity, Chosen, Group, Progress as Found, loose_sentence};
 use lockstep_report::ProgressPage;
-use lockstep_trace::{Fact, Outline, ranges};
-use serde_json::{Value, json};
+use lockstep_trace::{Outline, ranges};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -72,9 +75,8 @@ impl Progress {
         if self.at_the_end
             && let Some(found) = at_a_glance(&self.run)?
         {
-            let mut document = document(&found);
-            document["running"] = false.into();
-            document["by_ends_alone"] = true.into();
+            let mut document = Document::new(&found);
+            document.by_ends_alone = true;
             output::json(&document)?;
             return Ok(output::found(found.hang));
         }
@@ -99,11 +101,11 @@ impl Progress {
             write(path, &serde_json::to_string(&model_of(&run))?)?;
         }
         if self.json || self.at_the_end {
-            let mut document = document(&found);
-            document["running"] = is_running(&run).into();
-            document["went_on"] = json!(went_on);
+            let mut document = Document::new(&found);
+            document.running = is_running(&run);
+            document.went_on = went_on;
             if let Some(judgement) = &goroutines {
-                document["waits"] = standing::waits(judgement).into();
+                document.waits = standing::waits(judgement);
             }
             output::json(&document)?;
             return Ok(output::found(found.hang));
@@ -229,85 +231,6 @@ fn loops(group: &Group) -> String {
         let _ = write!(text, ", {name} iteration {iteration}");
     }
     text
-}
-
-fn document(found: &Found) -> Value {
-    let groups: Vec<Value> = found
-        .groups
-        .iter()
-        .enumerate()
-        .map(|(id, group)| {
-            let source = group
-                .stack
-                .iter()
-                .rev()
-                .find_map(|it| it.called_at.as_ref());
-            json!({
-                "id": id,
-                "processes": group.tasks,
-                "stack": group.stack.iter().map(|it| &it.function).collect::<Vec<_>>(),
-                "source": source.map(|line| format!("{}:{}", line.file, line.line)),
-                "loops": group.loops,
-                "activity": group.activity,
-                "leaf": group.leaf,
-            })
-        })
-        .collect();
-    let waits: Vec<Value> = found
-        .waiting
-        .waits
-        .iter()
-        .map(|wait| json!({"from": wait.from, "to": wait.to, "why": found.reason(wait)}))
-        .collect();
-    let causes: Vec<Value> = found
-        .causes
-        .iter()
-        .map(|it| {
-            let departure = match &it.deed {
-                Deed::Departed { departure, .. } => Some(departure),
-                _ => None,
-            };
-            json!({
-                "task": it.task,
-                "victims": it.victims,
-                "what": it.sentence(),
-                "functions": it.functions(),
-                "left_out": departure.map(|it| &it.left_out),
-                "instead": departure.map(|it| &it.instead),
-                "frames": departure.map(|it| &it.frames),
-                "by_normal": it.by_normal(),
-            })
-        })
-        .collect();
-    let facts = found.facts();
-    let checks: Vec<Value> = facts.iter().filter_map(broken).collect();
-    json!({
-        "verdict": found.verdict,
-        "hang": found.hang,
-        "kind": found.kind,
-        "facts": facts,
-        "checks": checks,
-        "groups": groups,
-        "edges": found.edges,
-        "least_progressed": found.least,
-        "waits": waits,
-        "stuck": found.waiting.stuck,
-        "deadlocks": found.waiting.cores,
-        "mismatches": found.mismatched,
-        "loose_ends": found.loose.iter().map(loose_sentence).collect::<Vec<_>>(),
-        "potential_deadlock": found.potential,
-        "causes": causes,
-        "notes": found.notes,
-    })
-}
-
-/// A fact that is a rule of MPI that was broken.
-fn broken(fact: &Fact) -> Option<Value> {
-    let rule = Rule::named(fact.kind)?;
-    let mut told = serde_json::to_value(fact).ok()?;
-    told["severity"] = rule.severity.name().into();
-    told["clause"] = rule.clause.into();
-    Some(told)
 }
 
 /// The groups, an arrow from each to those that are behind it.

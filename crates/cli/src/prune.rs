@@ -6,7 +6,8 @@ use crate::runs::{DEFAULT, Entry, age, entries};
 use anyhow::{Result, ensure};
 use clap::Args;
 use lockstep_record::{check_settled, remove_run};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,6 +41,30 @@ pub struct Prune {
     json: bool,
 }
 
+/// What was removed.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    /// Whether nothing was removed, and this is what would be.
+    dry_run: bool,
+    /// Runs that were removed, the oldest first.
+    removed: &'a [Entry],
+    /// Runs that were kept.
+    kept: &'a [Entry],
+    /// Why runs that should be removed were kept, in sentences.
+    spared: &'a [String],
+    /// Sums of both.
+    bytes: Bytes,
+}
+
+/// Bytes on disk.
+#[derive(Serialize, JsonSchema)]
+struct Bytes {
+    /// Of the runs that were removed.
+    removed: u64,
+    /// Of the runs that were kept.
+    kept: u64,
+}
+
 impl Prune {
     pub fn run(self) -> Result<ExitCode> {
         ensure!(
@@ -71,14 +96,16 @@ impl Prune {
     fn print(&self, removed: &[Entry], kept: &[Entry], spared: &[String]) -> Result<()> {
         let sum = |runs: &[Entry]| runs.iter().map(|run| run.bytes).sum::<u64>();
         if self.json {
-            let list = |runs: &[Entry]| runs.iter().map(Entry::json).collect::<Vec<_>>();
-            return output::json(&json!({
-                "dry_run": self.dry_run,
-                "removed": list(removed),
-                "kept": list(kept),
-                "spared": spared,
-                "bytes": {"removed": sum(removed), "kept": sum(kept)},
-            }));
+            return output::json(&Document {
+                dry_run: self.dry_run,
+                removed,
+                kept,
+                spared,
+                bytes: Bytes {
+                    removed: sum(removed),
+                    kept: sum(kept),
+                },
+            });
         }
         for reason in spared {
             output::complain(reason);

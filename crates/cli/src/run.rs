@@ -2,9 +2,7 @@
 
 use crate::output;
 use anyhow::{Result, bail};
-use lockstep_trace::{
-    FunctionId, ProcessName, Run, Selection, Selections, Thread, TraceName, in_short,
-};
+use lockstep_trace::{FunctionId, Run, Selection, Selections, Thread, TraceName, in_short};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -109,15 +107,6 @@ fn no_trace(runs: &[&Run], wanted: &[Selection]) -> String {
         wanted.join(" or "),
         places.join(" or ")
     )
-}
-
-/// A process as JSON has it: its rank as a number, or its name where it is more than a rank.
-pub fn process_json(name: ProcessName) -> serde_json::Value {
-    if name == ProcessName::rank(name.rank) {
-        name.rank.into()
-    } else {
-        name.to_string().into()
-    }
 }
 
 /// The name of a function, fit for a terminal.

@@ -5,7 +5,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use lockstep_record::{check_ended, check_run, remove_run};
 use lockstep_trace::MARKER;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -53,13 +54,31 @@ pub struct Rm {
     runs: Vec<PathBuf>,
 }
 
+/// The runs in a directory.
+#[derive(Serialize, JsonSchema)]
+pub struct Document {
+    /// The runs, the latest first.
+    runs: Vec<Entry>,
+}
+
 /// A run as its directory shows it; its traces are not read.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Run")]
 pub struct Entry {
+    /// Its directory.
+    #[serde(serialize_with = "shown")]
     pub directory: PathBuf,
+    /// The command line that was recorded.
     pub command: Option<String>,
+    /// Bytes that it takes on disk.
     pub bytes: u64,
-    /// Seconds since the epoch.
+    /// When it began: seconds since 1970.
     pub started: Option<u64>,
+}
+
+/// A path as it is printed, whatever its bytes.
+fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// The runs in a directory, the latest first.
@@ -94,7 +113,7 @@ impl Runs {
         }
         let entries = entries(&self.directory)?;
         if self.json {
-            output::json(&json!({"runs": entries.iter().map(Entry::json).collect::<Vec<_>>()}))?;
+            output::json(&Document { runs: entries })?;
         } else if entries.is_empty() {
             output::complain(&format!("no runs in {}", self.directory.display()));
         } else {
@@ -129,49 +148,30 @@ impl Rm {
 impl Entry {
     fn of(directory: &Path) -> Option<Self> {
         check_run(directory).ok()?;
-        let marker = read(&directory.join(MARKER));
-        let started = marker
-            .as_ref()
-            .and_then(|marker| marker.get("started")?.as_u64());
+        let marker = Marker::read(&directory.join(MARKER)).unwrap_or_default();
         Some(Self {
             directory: directory.to_owned(),
-            command: marker.as_ref().and_then(command),
+            command: marker.command.map(|words| words.join(" ")),
             bytes: bytes_below(directory),
-            started,
-        })
-    }
-
-    pub fn json(&self) -> Value {
-        json!({
-            "directory": self.directory.display().to_string(),
-            "command": self.command,
-            "bytes": self.bytes,
-            "started": self.started,
+            started: marker.started,
         })
     }
 }
 
 /// What a marker says.
-fn read(marker: &Path) -> Option<Value> {
-    let mut text = String::new();
-    fs::File::open(marker)
-        .ok()?
-        .take(MARKER_LIMIT)
-        .read_to_string(&mut text)
-        .ok()?;
-    serde_json::from_str(&text).ok()
+#[derive(Default, Deserialize)]
+struct Marker {
+    started: Option<u64>,
+    command: Option<Vec<String>>,
 }
 
-/// The command line in it.
-fn command(marker: &Value) -> Option<String> {
-    let words = marker.get("command")?.as_array()?;
-    Some(
-        words
-            .iter()
-            .filter_map(Value::as_str)
-            .collect::<Vec<_>>()
-            .join(" "),
-    )
+impl Marker {
+    fn read(file: &Path) -> Option<Self> {
+        let mut text = Vec::new();
+        let file = fs::File::open(file).ok()?;
+        file.take(MARKER_LIMIT).read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
 }
 
 /// Space that the files below take on disk, in bytes; links are not followed.

@@ -4,6 +4,7 @@
 use crate::spot::Spot;
 use lockstep_progress::{Kind, Progress};
 use lockstep_record::SAID;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -22,11 +23,11 @@ pub struct Said {
 }
 
 /// Ranks, or threads, that were slow and went on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WentOn {
     /// Their numbers; none where nobody in particular was.
     pub tasks: Vec<u32>,
-    /// For how long they stood still.
+    /// Seconds for which they stood still.
     pub seconds: f64,
 }
 

@@ -6,7 +6,9 @@ use clap::Args;
 use lockstep_calltree::trees;
 use lockstep_trace::sealed::{Sizes, Store, seal};
 use lockstep_trace::{Run, Sealable};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,6 +35,48 @@ pub struct Seal {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// How large runs were, and are as sealed runs.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    /// The runs, in the order of the command line.
+    runs: Vec<Sealed<'a>>,
+    /// The directory of what they have in common (`--store`).
+    store: Option<Cow<'a, str>>,
+}
+
+/// A run that was sealed.
+#[derive(Serialize, JsonSchema)]
+struct Sealed<'a> {
+    /// Its directory.
+    run: Cow<'a, str>,
+    /// Number of its events.
+    events: u64,
+    /// Bytes that were recorded.
+    before: Before,
+    /// Bytes in their place.
+    after: After,
+    /// Number of threads that are kept as they were recorded.
+    threads_kept_as_recorded: u64,
+}
+
+/// Bytes that were recorded.
+#[derive(Serialize, JsonSchema)]
+struct Before {
+    /// Of the process files.
+    files: u64,
+    /// Of the streams of events in them.
+    streams: u64,
+}
+
+/// Bytes of the sealed run.
+#[derive(Serialize, JsonSchema)]
+struct After {
+    /// Of the sealed file.
+    file: u64,
+    /// Of the call trees in it, or in the store for all runs that were sealed together.
+    trees: u64,
 }
 
 impl Seal {
@@ -68,32 +112,32 @@ impl Seal {
             }
         }
         if self.json {
-            self.print_json(&sizes)?;
+            output::json(&self.document(&sizes))?;
         } else {
             output::print(|out| self.print_text(out, &sizes))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print_json(&self, sizes: &[Sizes]) -> Result<()> {
-        let runs: Vec<_> = self
-            .runs
-            .iter()
-            .zip(sizes)
-            .map(|(run, sizes)| {
-                json!({
-                    "run": run.to_string_lossy(),
-                    "events": sizes.events,
-                    "before": {"files": sizes.before, "streams": sizes.streams},
-                    "after": {"file": sizes.after, "trees": sizes.trees},
-                    "threads_kept_as_recorded": sizes.kept,
-                })
-            })
-            .collect();
-        output::json(&json!({
-            "runs": runs,
-            "store": self.store.as_ref().map(|it| it.to_string_lossy()),
-        }))
+    fn document(&self, sizes: &[Sizes]) -> Document<'_> {
+        let runs = self.runs.iter().zip(sizes);
+        let runs = runs.map(|(run, sizes)| Sealed {
+            run: run.to_string_lossy(),
+            events: sizes.events,
+            before: Before {
+                files: sizes.before,
+                streams: sizes.streams,
+            },
+            after: After {
+                file: sizes.after,
+                trees: sizes.trees,
+            },
+            threads_kept_as_recorded: sizes.kept,
+        });
+        Document {
+            runs: runs.collect(),
+            store: self.store.as_ref().map(|it| it.to_string_lossy()),
+        }
     }
 
     fn print_text(&self, out: &mut output::Out<'_>, sizes: &[Sizes]) -> std::io::Result<()> {

@@ -5,8 +5,9 @@ use crate::run;
 use anyhow::{Context, Result};
 use clap::Args;
 use lockstep_comm::communicators::Communicators;
-use lockstep_trace::{Frame, FunctionId, Run, Selection, Thread, mpi};
-use serde_json::json;
+use lockstep_trace::{Frame, FunctionId, Run, Selection, Thread, TraceName, mpi};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,6 +32,46 @@ pub struct Stack {
     json: bool,
 }
 
+/// The calls of a trace that are open.
+#[derive(Serialize, JsonSchema)]
+pub struct Document<'a> {
+    /// The trace.
+    trace: TraceName,
+    /// The event right after which they are open, from 0; null at the end.
+    at: Option<u64>,
+    /// The functions, outermost first.
+    stack: Vec<&'a str>,
+    /// The same calls with all that is known of them.
+    frames: Vec<FrameRow<'a>>,
+    /// A function that was called last, within the innermost of these, and may still be running.
+    may_be_open: Option<&'a str>,
+}
+
+/// An open call.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Frame")]
+struct FrameRow<'a> {
+    /// The function.
+    name: &'a str,
+    /// Its program or library.
+    image: &'a str,
+    /// Whether it handed over to the next frame, and ends with it (a tail call).
+    handed_over: bool,
+    /// The arguments of an MPI call, as `(dest=6, tag=77)`.
+    arguments: Option<&'a str>,
+    /// Where it was called.
+    called_at: Option<Place<'a>>,
+}
+
+/// A line of the source.
+#[derive(Serialize, JsonSchema)]
+struct Place<'a> {
+    /// The file, as the debug information names it.
+    file: &'a str,
+    /// The line, from 1.
+    line: u32,
+}
+
 impl Stack {
     pub fn run(self) -> Result<ExitCode> {
         let shows = |run: &Run, thread: &Thread| self.shows_arguments(run, thread);
@@ -46,7 +87,7 @@ impl Stack {
         }
         arguments.resize(frames.len(), None);
         if self.json {
-            self.print_json(&run, thread, &frames, &arguments)?;
+            output::json(&self.document(&run, thread, &frames, &arguments))?;
         } else {
             output::print(|out| self.print_text(out, &run, thread, &frames, &arguments))?;
         }
@@ -79,35 +120,32 @@ impl Stack {
             .filter(|_| self.at.is_none() && !thread.open.is_empty())
     }
 
-    fn print_json(
+    fn document<'a>(
         &self,
-        run: &Run,
+        run: &'a Run,
         thread: &Thread,
-        frames: &[Frame],
-        arguments: &[Option<String>],
-    ) -> Result<()> {
-        let stack: Vec<_> = frames
-            .iter()
-            .map(|frame| &run.function(frame.function).name)
-            .collect();
-        let frames: Vec<_> = frames
-            .iter()
-            .zip(arguments)
-            .map(|(frame, arguments)| {
-                let function = run.function(frame.function);
-                json!({
-                    "name": function.name,
-                    "image": function.image,
-                    "handed_over": frame.handed_over,
-                    "arguments": arguments,
-                    "called_at": frame.called_at.as_ref().map(|at| json!({"file": at.file, "line": at.line})),
-                })
-            })
-            .collect();
-        output::json(&json!({
-            "trace": thread.name.to_string(), "at": self.at, "stack": stack, "frames": frames,
-            "may_be_open": self.leaf(thread).map(|leaf| &run.function(leaf).name),
-        }))
+        frames: &'a [Frame],
+        arguments: &'a [Option<String>],
+    ) -> Document<'a> {
+        let name = |of: FunctionId| run.function(of).name.as_str();
+        let rows = frames.iter().zip(arguments);
+        let rows = rows.map(|(frame, arguments)| FrameRow {
+            name: name(frame.function),
+            image: &run.function(frame.function).image,
+            handed_over: frame.handed_over,
+            arguments: arguments.as_deref(),
+            called_at: frame.called_at.as_ref().map(|at| Place {
+                file: &at.file,
+                line: at.line,
+            }),
+        });
+        Document {
+            trace: thread.name,
+            at: self.at,
+            stack: frames.iter().map(|frame| name(frame.function)).collect(),
+            frames: rows.collect(),
+            may_be_open: self.leaf(thread).map(name),
+        }
     }
 
     fn print_text(

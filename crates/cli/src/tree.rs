@@ -6,8 +6,9 @@ use anyhow::Result;
 use clap::Args;
 use lockstep_calltree::{Forest, OutlineLine, left_out};
 use lockstep_loops::Names;
-use lockstep_trace::Selection;
-use serde_json::json;
+use lockstep_trace::{Selection, TraceName};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,6 +33,15 @@ pub struct Tree {
     json: bool,
 }
 
+/// The call tree of a trace, loops folded.
+#[derive(Serialize, JsonSchema)]
+pub struct Document {
+    /// The trace.
+    trace: TraceName,
+    /// Its lines, from top to bottom.
+    tree: Vec<OutlineLine>,
+}
+
 impl Tree {
     pub fn run(self) -> Result<ExitCode> {
         let run = run::open_for(&self.run, &self.trace, |_, _| false)?;
@@ -45,7 +55,8 @@ impl Tree {
         let mut lines = forest.outline(trace.root, &names);
         lines.retain(|line| self.depth.is_none_or(|depth| line.depth < depth));
         if self.json {
-            output::json(&json!({"trace": thread.name.to_string(), "tree": lines}))?;
+            let (trace, tree) = (thread.name, lines);
+            output::json(&Document { trace, tree })?;
             return Ok(ExitCode::SUCCESS);
         }
         output::print(|out| {

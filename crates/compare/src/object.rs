@@ -1,7 +1,9 @@
 //! What is compared: a trace, or a piece of one.
 
-use lockstep_trace::{ProcessName, TraceName};
+use lockstep_trace::TraceName;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -49,54 +51,15 @@ impl Serialize for ObjectName {
     }
 }
 
-/// A trace as its name.
-pub(crate) fn serialize_trace<S: Serializer>(
-    trace: &TraceName,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(trace)
-}
+impl JsonSchema for ObjectName {
+    fn schema_name() -> Cow<'static, str> {
+        "TraceOrPiece".into()
+    }
 
-/// A trace as its name, if there is one.
-pub(crate) fn serialize_maybe_trace<S: Serializer>(
-    trace: &Option<TraceName>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    trace.map(ObjectName::from).serialize(serializer)
-}
-
-/// Several traces as their names.
-pub(crate) fn serialize_traces<S: Serializer>(
-    traces: &[TraceName],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(traces.iter().map(ToString::to_string))
-}
-
-/// A process as an integer, or as its name where it is not just a rank.
-pub(crate) fn serialize_process<S: Serializer>(
-    process: &ProcessName,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    Process(*process).serialize(serializer)
-}
-
-/// Several processes, each like [`serialize_process`].
-pub(crate) fn serialize_processes<S: Serializer>(
-    processes: &[ProcessName],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(processes.iter().copied().map(Process))
-}
-
-struct Process(ProcessName);
-
-impl Serialize for Process {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0 == ProcessName::rank(self.0.rank) {
-            serializer.serialize_u32(self.0.rank)
-        } else {
-            serializer.collect_str(&self.0)
-        }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A trace, such as `6.4`, or with --split-at a piece of it, from 0: `6.4@3`.",
+        })
     }
 }

@@ -27,6 +27,7 @@ pub use report::{Covered, Report, UsageReport};
 use crate::execution::{Action, Execution};
 use crate::tree::{Place, Tree};
 use crate::usages;
+use schemars::JsonSchema;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,9 @@ impl Usage {
 }
 
 /// How a usage behaved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aspect {
     /// It waited.
@@ -85,11 +88,13 @@ impl Aspect {
 }
 
 /// A case of a `select`: its number in the source's order, and what it does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct CaseOf {
     /// From 0.
     pub index: u32,
-    /// [`Action::Send`] or [`Action::Receive`].
+    /// `send` or `receive`.
     pub action: Action,
 }
 
@@ -134,7 +139,7 @@ pub struct Coverage {
 }
 
 /// Covered of all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Requirements that some execution covered.
     pub covered: u64,

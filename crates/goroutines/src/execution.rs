@@ -17,6 +17,7 @@ mod read;
 pub use read::ExecutionError;
 
 use crate::tree::Place;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Index into [`Execution::sites`].
@@ -74,7 +75,9 @@ pub struct Object {
 }
 
 /// What a usage does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Action {

@@ -30,13 +30,16 @@ use crate::replay::Replay;
 use crate::tree::Place;
 use crate::words::Words;
 use order::{Clock, Order};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// More findings of one kind than this are left out.
 pub const MOST: usize = 50;
 
 /// What could go wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suspicion {
     /// Locks in a circle of orders.

@@ -6,6 +6,7 @@
 //! *Costs*: O(goroutines x depth of the tree).
 
 use crate::execution::{Execution, GoroutineId, Site};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,7 +15,9 @@ use std::collections::BTreeMap;
 pub struct NodeId(pub u32);
 
 /// A line of the source, whatever the run.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Place {
     /// The file.
     pub file: String,

@@ -6,6 +6,7 @@
 use crate::build::BuildError;
 use crate::paths::Function;
 use crate::toolchain::Toolchain;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -19,7 +20,7 @@ const SOURCES: [(&str, &str); 2] = [
 ];
 
 /// A case of a `select`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Case {
     /// `send` or `receive`.
     pub kind: String,
@@ -30,7 +31,7 @@ pub struct Case {
 }
 
 /// A usage in the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// The file.
     pub file: String,

@@ -33,11 +33,14 @@ use crate::replay::Replay;
 use crate::tree::Place;
 use crate::waits::{Waiting, is_quiescent, live, waiting, waiting_in_silence};
 use crate::words::{Words, count, reason, short};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The class of a verdict; the worst is the greatest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Nothing wrong was seen.
@@ -106,7 +109,7 @@ impl std::fmt::Display for Verdict {
 }
 
 /// A goroutine that a verdict is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Concerned {
     /// The runtime's number.
     pub id: u64,
@@ -123,7 +126,7 @@ pub struct Concerned {
 }
 
 /// One way out of a wait, in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WaitsFor {
     /// Goroutines that hold it or could do it, as far as they can be named.
     pub goroutines: Vec<u64>,

@@ -1,11 +1,12 @@
 //! What a run is made of once it was looked at: tasks, where each stands, and groups of them.
 
 use lockstep_trace::{End, SourceLine, TraceName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What kind of standstill it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Tasks wait for what can never come.
@@ -20,7 +21,9 @@ pub enum Kind {
 }
 
 /// What a group of tasks is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
     /// In its own code, or a library that is not MPI.

@@ -36,6 +36,7 @@ mod frames;
 mod handles;
 mod holds;
 mod inferred;
+mod json;
 mod live;
 mod load;
 mod map;

@@ -12,6 +12,8 @@ use crate::stream::{Bookmark, Events, Stream, StreamId};
 use crate::times::Times;
 use lockstep_format::codec::Kind;
 use lockstep_format::launcher::STARTERS;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -97,7 +99,8 @@ pub struct Run {
 }
 
 /// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum EndKind {
     /// By itself, with this status.
     Exited,
@@ -110,7 +113,7 @@ pub enum EndKind {
 }
 
 /// The end of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct End {
     /// How.
     pub kind: EndKind,
@@ -145,7 +148,7 @@ impl fmt::Display for End {
 }
 
 /// A function that was not recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Refused {
     /// Its name for people.
     pub name: String,

@@ -11,6 +11,7 @@ use lockstep_compare::{Comparison, Gate};
 use lockstep_loops::Hasher128;
 use lockstep_record::Cache;
 use lockstep_trace::Run;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -43,11 +44,12 @@ impl Entry {
     }
 }
 
-/// A comparison, and beside it what the gate found.
-#[derive(Serialize)]
-struct Answer<'a> {
+/// What came of comparing a run with normal ones.
+#[derive(Serialize, JsonSchema)]
+pub struct Answer<'a> {
     #[serde(flatten)]
     found: &'a Comparison,
+    /// Only of `baseline check`: what the gate found.
     #[serde(skip_serializing_if = "Option::is_none")]
     gate: Option<&'a Gate>,
 }

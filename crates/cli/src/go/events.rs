@@ -4,7 +4,7 @@
 
 use crate::output;
 use anyhow::Result;
-use serde_json::{Map, Value};
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,41 +16,57 @@ pub struct Events<'a> {
     pub package: &'a str,
 }
 
+/// An event, with the keys of test2json.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Event<'a> {
+    time: String,
+    action: &'a str,
+    package: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<&'a str>,
+    #[serde(flatten)]
+    more: Option<More<'a>>,
+}
+
+#[derive(Serialize)]
+enum More<'a> {
+    Output(&'a str),
+    /// Seconds.
+    Elapsed(f64),
+}
+
 impl Events<'_> {
-    fn event(&self, action: &str, test: Option<&str>, more: &[(&str, Value)]) -> Result<()> {
+    fn event(&self, action: &str, test: Option<&str>, more: Option<More<'_>>) -> Result<()> {
         if !self.wanted {
             return Ok(());
         }
-        let mut event = Map::new();
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        event.insert("Time".to_owned(), utc(now.unwrap_or_default()).into());
-        event.insert("Action".to_owned(), action.into());
-        event.insert("Package".to_owned(), self.package.into());
-        if let Some(test) = test {
-            event.insert("Test".to_owned(), test.into());
-        }
-        for (key, value) in more {
-            event.insert((*key).to_owned(), value.clone());
-        }
-        let event = Value::Object(event);
+        let event = serde_json::to_string(&Event {
+            time: utc(now.unwrap_or_default()),
+            action,
+            package: self.package,
+            test,
+            more,
+        })?;
         output::print(|out| writeln!(out, "{event}"))
     }
 
     /// The package begins.
     pub fn start(&self) -> Result<()> {
-        self.event("start", None, &[])
+        self.event("start", None, None)
     }
 
     /// A test begins.
     pub fn run(&self, test: &str) -> Result<()> {
-        self.event("run", Some(test), &[])?;
+        self.event("run", Some(test), None)?;
         self.output(Some(test), &format!("=== RUN   {test}\n"))
     }
 
     /// Text, an event a line.
     pub fn output(&self, test: Option<&str>, text: &str) -> Result<()> {
         for line in text.split_inclusive('\n') {
-            self.event("output", test, &[("Output", line.into())])?;
+            self.event("output", test, Some(More::Output(line)))?;
         }
         Ok(())
     }
@@ -83,7 +99,7 @@ impl Events<'_> {
         // Without `-v`, what a test says stands behind the line of its end.
         let mut end: Option<Said<'_>> = None;
         let close = |end: &mut Option<Said<'_>>| match end.take() {
-            Some(it) => self.event(it.action, Some(it.test), &[("Elapsed", it.took.into())]),
+            Some(it) => self.event(it.action, Some(it.test), it.took.map(More::Elapsed)),
             None => Ok(()),
         };
         for line in lines {
@@ -92,10 +108,10 @@ impl Events<'_> {
                 close(&mut end)?;
                 name = said.test;
                 if begun.insert(name) {
-                    self.event("run", Some(name), &[])?;
+                    self.event("run", Some(name), None)?;
                 }
                 if matches!(said.action, "pause" | "cont") {
-                    self.event(said.action, Some(name), &[])?;
+                    self.event(said.action, Some(name), None)?;
                 }
             }
             self.output(Some(name), line)?;
@@ -122,7 +138,7 @@ impl Events<'_> {
     pub fn skip(&self) -> Result<()> {
         self.start()?;
         self.output(None, &format!("?   \t{}\t[no test files]\n", self.package))?;
-        self.event("skip", None, &[("Elapsed", 0.into())])
+        self.event("skip", None, Some(More::Elapsed(0.0)))
     }
 
     /// The package does not build.
@@ -135,7 +151,7 @@ impl Events<'_> {
     fn end(&self, test: Option<&str>, passes: bool, took: Duration) -> Result<()> {
         let elapsed = (took.as_secs_f64() * 1000.0).round() / 1000.0;
         let action = if passes { "pass" } else { "fail" };
-        self.event(action, test, &[("Elapsed", elapsed.into())])
+        self.event(action, test, Some(More::Elapsed(elapsed)))
     }
 }
 

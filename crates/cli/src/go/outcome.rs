@@ -1,4 +1,4 @@
-//! What came of tests under many schedules, as text and JSON.
+//! What came of tests under many schedules, as text.
 
 use super::together::TOGETHER;
 use super::words;
@@ -8,7 +8,6 @@ use lockstep_goroutines::coverage::Coverage;
 use lockstep_goroutines::prediction::Finding;
 use lockstep_goroutines::schedule::Plan;
 use lockstep_goroutines::verdict::{Judgement, Verdict};
-use serde_json::{Value, json};
 use std::io::Write;
 
 /// What came of a test.
@@ -48,7 +47,7 @@ impl Outcome {
     }
 
     /// The test that is worst.
-    fn worst(&self) -> Option<&Tested> {
+    pub fn worst(&self) -> Option<&Tested> {
         // The first of several.
         self.tests.iter().rev().max_by_key(|it| it.verdict())
     }
@@ -58,28 +57,6 @@ impl Outcome {
             return Verdict::Fail;
         }
         self.worst().map_or(Verdict::Pass, Tested::verdict)
-    }
-
-    pub fn json(&self) -> Value {
-        let worst = self.worst();
-        let first = worst.and_then(Tested::bug);
-        let totals = self.coverage.totals();
-        json!({
-            "package": self.package,
-            "verdict": self.verdict().name(),
-            "builds": self.builds,
-            "runs": worst.map_or(0, |it| it.found.runs),
-            "executions": self.tests.iter().map(|it| it.found.executions).sum::<u32>(),
-            "first_run": first.map(|it| it.1),
-            "seed": first.map(|it| it.2.policy.seed),
-            "goroutines": first.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
-            "coverage": {"covered": totals.covered, "total": totals.total},
-            "test": worst.map(|it| it.test.as_str()),
-            "sentence": first.map(|it| it.0.sentence.as_str()),
-            "cause": first.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
-            "tests": self.tests.iter().map(Tested::json).collect::<Vec<_>>(),
-            "suspicions": self.suspicions().iter().map(|it| words::suspicion(it.0, it.1)).collect::<Vec<_>>(),
-        })
     }
 
     pub fn text(&self, out: &mut output::Out<'_>) -> std::io::Result<()> {
@@ -112,7 +89,7 @@ impl Outcome {
     }
 
     /// What is suspicious in healthy runs and no run came to, with the first test that shows it.
-    fn suspicions(&self) -> Vec<(&str, &Finding)> {
+    pub fn suspicions(&self) -> Vec<(&str, &Finding)> {
         let mut all: Vec<(&str, &Finding)> = Vec::new();
         for tested in &self.tests {
             for it in &tested.found.suspected {
@@ -165,22 +142,5 @@ impl Tested {
             .worst
             .as_ref()
             .filter(|it| it.0.verdict != Verdict::Pass && !self.is_known)
-    }
-
-    pub fn json(&self) -> Value {
-        let bug = self.bug();
-        json!({
-            "test": self.test,
-            "verdict": self.verdict().name(),
-            "runs": self.found.runs,
-            "executions": self.found.executions,
-            "first_run": bug.map(|it| it.1),
-            "seed": bug.map(|it| it.2.policy.seed),
-            "kept": bug.and(self.kept),
-            "sentence": bug.map(|it| it.0.sentence.as_str()),
-            "cause": bug.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
-            "known": self.is_known,
-            "goroutines": bug.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
-        })
     }
 }

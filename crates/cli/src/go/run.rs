@@ -1,5 +1,6 @@
 //! `lockstep go run`: a Go program under many schedules.
 
+use super::document::OfProgram;
 use super::options::{Flags, Schedule, built, sources, unmake};
 use super::outcome::kept_as;
 use super::test::{Scratch, Stopped, row};
@@ -95,26 +96,13 @@ impl Run {
             campaign.write(place)?;
         }
         found.coverage.expect(sources.usages.into_iter().flatten());
-        if let Some((judgement, number, plan)) = &found.worst {
+        if let Some(worst @ (judgement, number, plan)) = &found.worst {
             let mut text = Vec::new();
             // Executions are the runs that are kept, one for one.
             let is_kept = place.is_some() && judgement.verdict != Verdict::Pass;
             let kept = is_kept.then_some(found.shown_by as usize);
             if self.schedule.json {
-                let totals = found.coverage.totals();
-                let value = serde_json::json!({
-                    "package": self.package,
-                    "verdict": judgement.verdict.name(),
-                    "runs": found.runs,
-                    "executions": found.executions,
-                    "first_run": number,
-                    "seed": plan.policy.seed,
-                    "kept": kept,
-                    "sentence": judgement.sentence,
-                    "goroutines": words::goroutines(judgement),
-                    "coverage": {"covered": totals.covered, "total": totals.total},
-                    "suspicions": found.suspected.iter().map(|it| words::suspicion("main", it)).collect::<Vec<_>>(),
-                });
+                let value = OfProgram::of(&self.package, &found, worst, kept);
                 writeln!(text, "{}", output::Document::new(&value).text()?)?;
             } else {
                 writeln!(

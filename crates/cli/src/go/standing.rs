@@ -1,10 +1,10 @@
 //! How the goroutines of a recorded Go program stood at its end, for `lockstep progress`.
 
+use crate::progress::WaitRow;
 use anyhow::{Context, Result};
 use lockstep_goroutines::store;
 use lockstep_goroutines::{Execution, Judgement, Verdict, judge};
 use lockstep_progress::{Kind, Progress};
-use serde_json::{Value, json};
 use std::path::Path;
 
 /// The execution that the run is of; `None` for other runs.
@@ -32,15 +32,16 @@ pub(crate) fn settle(found: &mut Progress, judgement: &Judgement) {
 }
 
 /// Who waits for whom, by the runtime's numbers.
-pub(crate) fn waits(judgement: &Judgement) -> Vec<Value> {
-    let each = judgement.goroutines.iter().flat_map(|from| {
-        let ways = from.waits_for.iter();
-        ways.flat_map(move |way| {
-            way.goroutines
-                .iter()
-                .map(move |to| (from.id, *to, &way.why))
-        })
-    });
-    each.map(|(from, to, why)| json!({"from": from, "to": to, "why": why}))
-        .collect()
+pub(crate) fn waits(judgement: &Judgement) -> Vec<WaitRow> {
+    let mut waits = Vec::new();
+    for from in &judgement.goroutines {
+        for way in &from.waits_for {
+            waits.extend(way.goroutines.iter().map(|to| WaitRow {
+                from: from.id,
+                to: *to,
+                why: way.why.clone(),
+            }));
+        }
+    }
+    waits
 }

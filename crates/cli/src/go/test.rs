@@ -1,5 +1,6 @@
 //! `lockstep go test`: the tests of Go packages, each by itself and under many schedules.
 
+use super::document::{OfTests, Package as Tests};
 use super::options::{Flags, Schedule, Sources, arguments, built, interrupted, sources, unmake};
 use super::outcome::{Outcome, Tested};
 use super::together::{TOGETHER, Together};
@@ -13,7 +14,6 @@ use lockstep_goroutines::launch::LaunchError;
 use lockstep_goroutines::store::{self, Campaign, Row, StoreError, Stored};
 use lockstep_goroutines::symbols::{Program, Symbols};
 use lockstep_goroutines::verdict::Verdict;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
@@ -200,10 +200,11 @@ impl Test {
             return Ok(status);
         }
         if self.schedule.json {
-            let packages: Vec<Value> = outcomes.iter().map(Outcome::json).collect();
-            output::json(
-                &json!({"packages": packages, "verdict": worst.name(), "seed": options.seed}),
-            )?;
+            output::json(&OfTests {
+                packages: outcomes.iter().map(Tests::of).collect(),
+                verdict: worst,
+                seed: options.seed,
+            })?;
         } else {
             output::print(|out| {
                 for package in &without {

@@ -6,7 +6,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lockstep_goroutines::toolchain::Toolchain;
 use lockstep_goroutines::usages::{Usage, usages};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,6 +33,13 @@ pub struct Usages {
     flags: Vec<OsString>,
 }
 
+/// Concurrency usages of packages and their tests.
+#[derive(Serialize, JsonSchema)]
+pub struct Document {
+    /// The usages, by file, line and column.
+    usages: Vec<Usage>,
+}
+
 impl Usages {
     pub fn run(self) -> Result<ExitCode> {
         let flags = Flags::of(&self.flags)?;
@@ -42,7 +50,7 @@ impl Usages {
             bail!("expected packages, found none");
         }
         if self.json {
-            output::json(&json!({ "usages": found }))?;
+            output::json(&Document { usages: found })?;
         } else {
             output::print(|out| {
                 for usage in &found {

@@ -1,32 +1,10 @@
-//! A judgement as text and JSON.
+//! A judgement as text.
 
 use super::options::from_here;
 use crate::output;
-use lockstep_goroutines::Place;
 use lockstep_goroutines::prediction::Finding;
 use lockstep_goroutines::verdict::Judgement;
-use serde_json::{Value, json};
 use std::io::{self, Write};
-
-/// The goroutines that a judgement is about, as in the contract.
-pub fn goroutines(judgement: &Judgement) -> Vec<Value> {
-    let one = |it: &lockstep_goroutines::verdict::Concerned| {
-        let waits: Vec<_> = it
-            .waits_for
-            .iter()
-            .map(|it| json!({"goroutines": it.goroutines, "why": it.why}))
-            .collect();
-        json!({
-            "id": it.id,
-            "created_at": it.created_at,
-            "state": it.state,
-            "blocked_at": it.blocked_at,
-            "waits_for": waits,
-            "proven": it.proven,
-        })
-    };
-    judgement.goroutines.iter().map(one).collect()
-}
 
 /// The sentence and a line for each goroutine.
 pub fn explain(out: &mut impl Write, judgement: &Judgement) -> io::Result<()> {
@@ -60,18 +38,6 @@ pub fn explain(out: &mut impl Write, judgement: &Judgement) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// One suspicion as JSON, with the test that shows it.
-pub fn suspicion(test: &str, it: &Finding) -> Value {
-    let place = |it: &Place| format!("{}:{}", it.file, it.line);
-    json!({
-        "test": test,
-        "kind": it.suspicion.name(),
-        "sentence": it.sentence,
-        "places": it.places.iter().map(place).collect::<Vec<_>>(),
-        "goroutines": it.goroutines,
-    })
 }
 
 /// More suspicions than this are only counted.

@@ -12,3 +12,4 @@ mod go_together;
 mod import;
 mod messages;
 mod recorded;
+mod schemas;

@@ -5,6 +5,7 @@
 //! linkage) are cut. Here: [`crate::Distance`]; ties go to the clusters with the smallest members; a cut undoes
 //! the last merges, whatever their heights.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) mod classes;
@@ -13,7 +14,7 @@ mod nearest;
 mod single;
 
 /// A binary tree over objects, as the merges that build it, in order.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Dendrogram {
     /// Number of objects: the leaves 0..leaves.
     pub leaves: usize,
@@ -22,7 +23,7 @@ pub struct Dendrogram {
 }
 
 /// Two nodes that become one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Merge {
     /// The node with the smallest leaf.
     pub left: usize,

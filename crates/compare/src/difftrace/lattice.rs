@@ -5,22 +5,23 @@ use super::one_run::OneRun;
 use crate::{Error, Options};
 use lockstep_concepts::Context;
 use lockstep_trace::Run;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A concept lattice, the most general concept (all objects) first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lattice {
     /// Its concepts.
     pub concepts: Vec<Concept>,
     /// `(upper, lower)` for each pair of neighbours, as indices into `concepts`.
     pub covers: Vec<(usize, usize)>,
-    /// Whether only the concepts of objects and attributes are there ([`poset`]).
+    /// Whether only the concepts that bring an object or an attribute are there (`--poset`).
     #[serde(rename = "poset")]
     pub is_poset: bool,
 }
 
 /// A maximal set of objects that share a maximal set of attributes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Concept {
     /// Its objects.
     pub extent: Vec<String>,

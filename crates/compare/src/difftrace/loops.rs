@@ -8,10 +8,11 @@ use lockstep_calltree::Token;
 use lockstep_loops::{Bodies, BodyId, Hasher128, Key, Names};
 use lockstep_trace::Run;
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The traces of a run with their loops folded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Loops {
     /// Every loop body, in the order of its name.
     pub loops: Vec<LoopBody>,
@@ -20,7 +21,7 @@ pub struct Loops {
 }
 
 /// A loop body: equal bodies have equal ids in every trace and run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LoopBody {
     /// Content address, 32 hexadecimal digits.
     pub id: String,
@@ -33,7 +34,7 @@ pub struct LoopBody {
 }
 
 /// One trace with its loops folded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TraceLoops {
     /// The trace, or its piece.
     pub trace: ObjectName,

@@ -2,6 +2,7 @@
 
 use crate::{Error, Filter, ObjectName};
 use lockstep_trace::TraceName;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -121,7 +122,7 @@ pub struct Part {
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident($option:literal) { $($(#[$item:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
         pub enum $name {
             $($(#[$item])* #[serde(rename = $text)] $variant,)*
         }

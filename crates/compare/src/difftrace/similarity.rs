@@ -5,14 +5,17 @@ use super::one_run::OneRun;
 use crate::{Error, ObjectName, Options};
 use lockstep_trace::Run;
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-/// A symmetric matrix over traces, entries in 0..1. Traces that are alike are stored once.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// How alike traces are: a symmetric matrix of numbers from 0 (nothing in common) to 1 (the same attributes).
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Similarity {
     /// The traces, in order.
     pub traces: Vec<ObjectName>,
+    /// A row for each trace, each with a number for each trace, in the order of `traces`.
     #[serde(rename = "matrix")]
+    #[schemars(with = "Vec<Vec<f64>>")]
     classes: ClassMatrix,
 }
 

@@ -7,18 +7,18 @@ use super::filter::{Filter, FilterName};
 use super::sequence::{Folding, Item, Lens};
 use super::similarity::ClassMatrix;
 use super::trees::Trees;
-use crate::object::serialize_processes;
 use crate::{Attributes, Error, Frequency, Linkage, ObjectName, Options};
 use lockstep_trace::{ProcessName, ThreadName};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One set of options, and whom it suspects.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The filter in the papers' form: `11.mpi.0K10`.
     pub filter: String,
@@ -30,19 +30,19 @@ pub struct Row {
     pub linkage: Linkage,
     /// Number of clusters.
     pub clusters: usize,
-    /// Likeness of the two runs' clusterings, 0..1; NaN (`null`) where it is undefined.
+    /// Likeness of the two runs' clusterings, from 0 to 1; null (NaN) if it is undefined.
+    #[schemars(with = "Option<f64>")]
     pub b_score: f64,
     /// Sizes of the clusters of the JSM_D, largest first.
     pub cluster_sizes: Vec<usize>,
     /// Candidate processes: those whose thread 0 is a candidate, most changed first.
-    #[serde(serialize_with = "serialize_processes")]
     pub processes: Vec<ProcessName>,
     /// Candidates: members of the smallest clusters, most changed first.
     pub threads: Vec<ObjectName>,
 }
 
 /// The closing row of the papers' tables: who is a candidate in the most rows.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Top {
     /// Candidate processes, and in how many rows, most first.
     pub processes: Vec<(String, usize)>,

@@ -12,26 +12,25 @@ use super::verdict::Case;
 use crate::difftrace::sequence::Lens;
 use crate::difftrace::sweep::{self, Pair, Top};
 use crate::difftrace::trees::Trees;
-use crate::object::serialize_traces;
 use crate::statistics::normality::Normality;
 use crate::statistics::normality::roles::Role;
 use crate::structure::builds::{self, Builds};
 use crate::{CausalOrder, Dendrogram, Error, Options, Row, Similarity};
 use lockstep_trace::{Fact, Run, TraceName};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What came of comparing a run with normal ones.
 // Long: its fields are the keys of the JSON, which are a contract.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// Whether they differ, by the rule of the command line.
     pub differs: bool,
     /// One sentence: who, where, what.
     pub verdict: String,
-    /// The same as values, most suspicious first; of more than [`FACTS`] traces these.
+    /// The same as values, most suspicious first; of the first 64 traces.
     pub facts: Vec<Fact>,
-    /// With several normal runs: how often one of them, beside the others, is as unusual as the faulty
-    /// run; `None` with one.
+    /// With several normal runs: how often one of them, beside the others, is as unusual as the faulty run.
     pub p: Option<f64>,
     /// With several normal runs: the roles that traces play in them.
     pub roles: Vec<Role>,
@@ -43,19 +42,17 @@ pub struct Comparison {
     pub top: Top,
     /// What could not be compared, or should be known when reading the rest.
     pub notes: Vec<String>,
-    /// Functions that were left out of the search for the first divergence, since all traces call them
-    /// otherwise in the same way (see `notes`).
+    /// Functions that were left out of the search for the first divergence, because all traces differ in them in the same
+    /// way (see `notes`).
     pub left_out: Vec<String>,
-    /// Of two builds of a program, what is compared by another name and what is not compared; `None` where there is but one.
+    /// If there are two builds of the program: what is compared by another name, and what is not compared.
     pub builds: Option<Builds>,
     /// Traces of the normal run without a partner in the faulty one.
-    #[serde(serialize_with = "serialize_traces")]
     pub missing: Vec<TraceName>,
     /// Traces of the faulty run without a partner in the normal one.
-    #[serde(serialize_with = "serialize_traces")]
     pub extra: Vec<TraceName>,
-    /// The matrices and trees under the given options (outside a sweep: its only row). Of more than [`WRITTEN`] traces
-    /// it is not written: a matrix has a number for each pair.
+    /// The matrices and trees under the given options. Of more than 1,024 traces they are not written: a matrix has a
+    /// number for each pair.
     #[serde(skip_serializing_if = "View::is_large")]
     pub view: View,
 }
@@ -73,7 +70,7 @@ impl View {
 }
 
 /// Both runs under one set of options: what the pictures show.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct View {
     /// The filter in the papers' form.
     pub filter: String,

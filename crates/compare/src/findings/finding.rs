@@ -11,11 +11,12 @@ use crate::structure::totals::Change;
 use crate::{Divergence, DivergenceKind, ObjectName};
 use lockstep_trace::threads::{self, Does, Meaning};
 use lockstep_trace::{Frame, Run, SourceLine, ThreadName, TraceName, mpi};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 
 /// In what way a trace differs; earlier ones are more suspicious.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// It passes what the others of a collective do not, or a reduction or datatype that is new.

@@ -3,12 +3,12 @@
 use super::finding::{Finding, Reason};
 use crate::Divergence;
 use crate::difftrace::trees::Trees;
-use crate::object::{serialize_maybe_trace, serialize_process, serialize_trace};
 use crate::statistics::normality::Normality;
 use crate::statistics::normality::evidence::Evidence;
 use crate::structure::phases::Phases;
 use lockstep_diagnosis::Certainty;
 use lockstep_trace::{ProcessName, TraceName};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) mod fact;
@@ -16,13 +16,11 @@ pub(crate) mod order;
 
 /// A trace that differs.
 // Long: its fields are the keys of the JSON, which are a contract.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Suspect {
     /// The trace.
-    #[serde(serialize_with = "serialize_trace")]
     pub trace: TraceName,
     /// Its process.
-    #[serde(serialize_with = "serialize_process")]
     pub process: ProcessName,
     /// 0..1, a judgement and no probability: the weight of the kind of its first divergence (wrong
     /// arguments 0.97, another call 0.95, the others wait for it 0.9, in one run only 0.8, ends early 0.5, trip counts 0.2, timing 0.1), divided by the number of
@@ -31,7 +29,6 @@ pub struct Suspect {
     pub confidence: f64,
     /// The first suspect, where this trace differs only after it can have heard of that: perhaps a
     /// consequence. Known where arguments of MPI calls are recorded.
-    #[serde(serialize_with = "serialize_maybe_trace")]
     pub after: Option<TraceName>,
     /// With several normal runs: how often a normal run has a trace as unusual as this one.
     pub p: Option<f64>,

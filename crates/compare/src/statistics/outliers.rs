@@ -10,17 +10,17 @@ use super::normality::strata;
 use super::normality::surprisal::{among, oddities_among};
 use crate::difftrace::sequence::Lens;
 use crate::difftrace::trees::Trees;
-use crate::object::{serialize_process, serialize_trace};
 use crate::{Error, Options};
 use lockstep_trace::{ProcessName, Run, TraceName};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The traces of a run by how unlike the others they are.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The traces of a run, ranked by how unlike the others they are.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Outliers {
     /// Whether there is an outlier.
     pub differs: bool,
-    /// One sentence.
+    /// The answer in a sentence.
     pub verdict: String,
     /// The score from which on a trace is an outlier.
     pub threshold: f64,
@@ -31,13 +31,11 @@ pub struct Outliers {
 }
 
 /// A trace that is unlike the others.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Outlier {
     /// The trace.
-    #[serde(serialize_with = "serialize_trace")]
     pub trace: TraceName,
     /// Its process.
-    #[serde(serialize_with = "serialize_process")]
     pub process: ProcessName,
     /// How unlike: standard deviations (and one nat) beyond the others' mean, in the family where that is
     /// most.

@@ -20,6 +20,7 @@ use crate::naming::listed;
 use lockstep_calltree::{FunctionKey, NodeId};
 use lockstep_trace::{Run, brief};
 use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -32,7 +33,7 @@ use codes::{Codes, inlinable, projected};
 use reached::Beside;
 
 /// What is not compared of two builds of a program.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Builds {
     /// Clones that are compared under their base names.
     pub by_base_name: Vec<String>,
@@ -51,7 +52,7 @@ pub struct Builds {
 }
 
 /// How many of their own functions two programs call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Strangers {
     /// The normal one.
     pub normal: usize,

@@ -16,6 +16,7 @@ use lockstep_calltree::{Forest, NodeId};
 use lockstep_loops::Names;
 use lockstep_trace::{Run, TraceName};
 use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -39,25 +40,24 @@ pub enum Style {
 }
 
 /// How two traces differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diff {
-    /// Whether they do not, by the rule of the command line: trip counts matter with `--counts` alone.
+    /// Whether they do the same; other trip counts matter only with `--counts`.
     pub equal: bool,
-    /// Where the faulty trace first leaves the normal one; not told of pieces of it.
+    /// Where the faulty trace first leaves the normal one; null for pieces of traces.
     pub first_divergence: Option<Divergence>,
-    /// The whole way from the normal trace to the faulty one; empty where they are equal in every
-    /// respect.
+    /// The whole way from the normal trace to the faulty one; empty if they are equal in every respect.
     pub ops: Vec<Op>,
-    /// The loops that are named in it.
+    /// The loops that are named in `ops`.
     pub loops: Vec<LoopBody>,
-    /// Calls of the normal trace that never returned, outermost first, under the filter.
+    /// Calls of the normal trace that pass the filter and never returned, outermost first.
     pub normal_open: Vec<String>,
-    /// Those of the faulty trace.
+    /// The same of the faulty trace.
     pub faulty_open: Vec<String>,
-    /// Of two builds of a program, what is compared by another name and what is not compared.
+    /// If there are two builds of the program: what is compared by another name, and what is not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builds: Option<Builds>,
-    /// What is not looked at, where the traces are too large.
+    /// What is not looked at, if the traces are too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }

@@ -14,12 +14,12 @@
 use super::source::call_lines;
 use crate::calls::called;
 use crate::naming::{plain, spelled};
-use crate::object::serialize_trace;
 use lockstep_calltree::{Forest, FunctionKey, FunctionMap, NodeId, Projection};
 use lockstep_loops::{BodyId, Names};
 use lockstep_trace::{Run, SourceLine, Thread, TraceName, is_standard};
 use rustc_hash::FxHashMap;
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt;
 
 mod exact;
@@ -33,7 +33,7 @@ use exact::Mismatch;
 use usual::Accepted;
 
 /// In what way a trace leaves the normal one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DivergenceKind {
     /// It makes another call, or returns where the normal one calls, or the other way round.
@@ -50,10 +50,9 @@ pub enum DivergenceKind {
 }
 
 /// Where a faulty trace leaves the normal one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Divergence {
     /// The trace.
-    #[serde(serialize_with = "serialize_trace")]
     pub trace: TraceName,
     /// In what way.
     pub kind: DivergenceKind,
@@ -74,7 +73,6 @@ pub struct Divergence {
     #[serde(rename = "loop")]
     pub loops: Vec<(String, u64)>,
     /// Lines of the source where the faulty call is made, as far as known: one, or candidates.
-    #[serde(serialize_with = "serialize_lines")]
     pub source: Vec<SourceLine>,
     #[serde(skip)]
     trees: InTrees,
@@ -90,13 +88,6 @@ struct InTrees {
     bodies: Vec<BodyId>,
     caller: Option<FunctionKey>,
     callee: Option<FunctionKey>,
-}
-
-fn serialize_lines<S: Serializer>(lines: &[SourceLine], serializer: S) -> Result<S::Ok, S::Error> {
-    let text = lines
-        .iter()
-        .map(|line| format!("{}:{}", line.file, line.line));
-    serializer.collect_seq(text)
 }
 
 /// What a comparison of two traces finds.

@@ -21,6 +21,7 @@ use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Shape};
 use lockstep_loops::{Bodies, Element, Key, Mode, fold};
 use lockstep_trace::is_standard;
 use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Calls of a frame that are looked at, at most; with more of them nothing is said.
@@ -37,7 +38,7 @@ fn is_own(name: &str) -> bool {
 }
 
 /// How the phases of a trace compare with those of the normal runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Phases {
     /// The function with the loop.
     pub function: String,

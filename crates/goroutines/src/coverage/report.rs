@@ -4,12 +4,13 @@ use super::{Aspect, CaseOf, Coverage, Requirement, Totals, required, words};
 use crate::execution::Action;
 use crate::tree::Place;
 use crate::words::{count, short};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// One requirement of a usage.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Covered {
     /// Which case of a `select`.
     pub case: Option<CaseOf>,
@@ -22,7 +23,7 @@ pub struct Covered {
 }
 
 /// A usage in a node of the goroutine tree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UsageReport {
     /// Its file.
     pub file: String,
@@ -39,13 +40,13 @@ pub struct UsageReport {
 }
 
 /// Everything that is known of a test's coverage.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
-    /// How many executions it is of.
+    /// Number of executions that were looked at.
     pub executions: u64,
-    /// Covered of all.
+    /// How many requirements were covered, of how many.
     pub coverage: Totals,
-    /// By file and line.
+    /// The usages, by file and line.
     pub usages: Vec<UsageReport>,
 }
 

@@ -1,11 +1,11 @@
 //! The gate's answer as values.
 
-use crate::object::serialize_processes;
 use lockstep_trace::ProcessName;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The builds of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compiled {
     /// There is one.
@@ -17,7 +17,7 @@ pub enum Compiled {
 }
 
 /// What is otherwise.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A process is not there.
@@ -40,16 +40,15 @@ pub enum Kind {
 }
 
 /// One difference.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// What is otherwise.
     pub kind: Kind,
-    /// The function that is called, or of [`Kind::Order`] the one that makes the calls.
+    /// The function that is called. If the kind is `order`: the one that makes the calls.
     pub function: Option<String>,
     /// Who calls it; `None` of what begins a thread or runs below OpenMP's runtime.
     pub caller: Option<String>,
     /// The processes that differ so.
-    #[serde(serialize_with = "serialize_processes")]
     pub processes: Vec<ProcessName>,
     /// Whether it is the only process of its run.
     #[serde(skip)]
@@ -58,7 +57,7 @@ pub struct Difference {
     pub normal: Option<[u64; 2]>,
     /// The calls in this run.
     pub now: Option<u64>,
-    /// Of [`Kind::Argument`] and [`Kind::Order`]: what normal runs never say or do. Of [`Kind::End`] how it ends.
+    /// If the kind is `argument` or `order`: what normal runs never say or do. If it is `end`: how the process ends.
     pub detail: Option<Detail>,
     /// The line of the call, if there is one and it is known.
     pub source: Option<(String, u32)>,
@@ -69,7 +68,7 @@ pub struct Difference {
 }
 
 /// What is said or done otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detail {
     /// The second is called behind the first; `None` is the begin, or the end, of the function.
@@ -93,7 +92,7 @@ pub enum Detail {
 }
 
 /// The answer of the gate.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Gate {
     /// Whether the run is stopped.
     pub differs: bool,

@@ -11,12 +11,13 @@ use crate::naming::{told, told_around};
 use crate::structure::divergence::told_loop;
 use lockstep_calltree::FunctionKey;
 use lockstep_trace::{Event, Thread, TraceName};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Something that a trace does and comparable ones do not, or the other way round.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Evidence {
     /// The family of attributes, of sequences with the filter: `callers`, `double under mpi`.
     pub family: String,

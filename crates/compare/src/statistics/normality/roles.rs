@@ -5,17 +5,16 @@
 //! (boundary ranks, even ranks); in one that does not, workers are one role and their master another.
 
 use super::features::Features;
-use crate::object::serialize_traces;
 use lockstep_trace::{ThreadName, TraceName};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Traces that do the same work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Role {
     /// A word for it, for `-t`: `worker`, `master`, `boundary`, `role-4`.
     pub name: String,
     /// The traces that play it.
-    #[serde(serialize_with = "serialize_traces")]
     pub traces: Vec<TraceName>,
 }
 

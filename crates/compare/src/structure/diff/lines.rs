@@ -1,10 +1,11 @@
 //! Differences as lines to print: what stands where, and on which side.
 
 use super::ops::{Op, Which};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Which side a line belongs to: the thesis' three colours, and one for what has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineKind {
     /// Both traces.
@@ -18,7 +19,7 @@ pub enum LineKind {
 }
 
 /// A line of a diff.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiffLine {
     /// Whose it is.
     pub kind: LineKind,

@@ -3,11 +3,12 @@
 use super::edit::{Aligner, Continued, Edit, Split, first_change, iteration};
 use lockstep_calltree::{Forest, Label, NodeId};
 use lockstep_loops::Names;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
 
 /// One of the traces, or both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Which {
     /// The normal trace.
@@ -20,7 +21,7 @@ pub enum Which {
 
 /// A step of the way from the normal trace to the faulty one. Elements are written as function names
 /// and loops (`L1^16`); an open call is its plain name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Op {
     /// The same in both.
