@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_api::mpi::rules::Rule;
 use lockstep_progress::published::{Method, model_of};
-use lockstep_progress::{Activity, Chosen, Deed, Group, Progress as Found, loose_sentence};
+use lockstep_progress::{Activity, Chosen, Deed, Group, Progress as Found};
 use lockstep_report::ProgressPage;
 use lockstep_trace::{Fact, Outline, ranges};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ impl Progress {
         if self.at_the_end
             && let Some(found) = at_a_glance(&self.run)?
         {
-            let mut document = document(&found);
+            let mut document = document(&found, &lockstep_wording::verdict(&found));
             document["running"] = false.into();
             document["by_ends_alone"] = true.into();
             output::json(&document)?;
@@ -81,6 +81,7 @@ impl Progress {
         let Analysed {
             run,
             found,
+            verdict,
             went_on,
             goroutines,
         } = Analysed::of(&self.run, self.normal.as_deref(), self.method, &self.checks)?;
@@ -88,6 +89,7 @@ impl Progress {
             let page = ProgressPage {
                 title: self.run.display().to_string(),
                 progress: &found,
+                verdict: &verdict,
                 sources: &sources::read(files(&found)),
             };
             write(path, &page.html())?;
@@ -99,7 +101,7 @@ impl Progress {
             write(path, &serde_json::to_string(&model_of(&run))?)?;
         }
         if self.json || self.at_the_end {
-            let mut document = document(&found);
+            let mut document = document(&found, &verdict);
             document["running"] = is_running(&run).into();
             document["went_on"] = json!(went_on);
             if let Some(judgement) = &goroutines {
@@ -109,7 +111,7 @@ impl Progress {
             return Ok(output::found(found.hang));
         }
         output::remark(&found.notes);
-        output::print(|out| text(&found, out))?;
+        output::print(|out| text(&found, &verdict, out))?;
         Ok(output::found(found.hang))
     }
 }
@@ -149,20 +151,16 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
 }
 
-fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
-    writeln!(
-        out,
-        "{}",
-        styled(Style::Bold, output::printable(&found.verdict))
-    )?;
+fn text(found: &Found, verdict: &str, out: &mut output::Out<'_>) -> std::io::Result<()> {
+    writeln!(out, "{}", styled(Style::Bold, output::printable(verdict)))?;
     writeln!(out)?;
     for (id, group) in found.groups.iter().enumerate() {
         let mark = if found.least.contains(&id) { "*" } else { " " };
         writeln!(
             out,
             "{mark} group {id}: {} ({}{})",
-            found.who(&group.tasks),
-            found.word(group),
+            lockstep_wording::who(found, &group.tasks),
+            lockstep_wording::word(found, group),
             loops(group)
         )?;
         let is_over = group.activity == Activity::Finished;
@@ -191,29 +189,25 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
     if !found.waiting.waits.is_empty() {
         writeln!(out)?;
         writeln!(out, "WAITS")?;
-        for wait in found.waits_told() {
+        for wait in lockstep_wording::waits(found) {
             writeln!(out, "  {wait}")?;
         }
     }
     for cause in &found.causes {
         writeln!(out)?;
-        let (who, victims) = (found.who(&[cause.task]), found.who(&cause.victims));
-        write!(out, "{who} {}", output::printable(&cause.sentence()))?;
+        let who = |tasks: &[u32]| lockstep_wording::who(found, tasks);
+        let (who, victims) = (who(&[cause.task]), who(&cause.victims));
+        let what = lockstep_wording::caused(cause);
+        write!(out, "{who} {}", output::printable(&what))?;
         match cause.victims.len() {
             0 => writeln!(out)?,
             1 => writeln!(out, "; {victims} waits for it")?,
             _ => writeln!(out, "; {victims} wait for it")?,
         }
     }
-    let loose: Vec<String> = found.loose.iter().map(loose_sentence).collect();
-    for sentence in found
-        .mismatched
-        .iter()
-        .chain(&found.potential)
-        .chain(&loose)
-    {
+    for sentence in lockstep_wording::mistakes(found) {
         writeln!(out)?;
-        writeln!(out, "{}", output::printable(sentence))?;
+        writeln!(out, "{}", output::printable(&sentence))?;
     }
     Ok(())
 }
@@ -231,7 +225,7 @@ fn loops(group: &Group) -> String {
     text
 }
 
-fn document(found: &Found) -> Value {
+fn document(found: &Found, verdict: &str) -> Value {
     let groups: Vec<Value> = found
         .groups
         .iter()
@@ -257,7 +251,7 @@ fn document(found: &Found) -> Value {
         .waiting
         .waits
         .iter()
-        .map(|wait| json!({"from": wait.from, "to": wait.to, "why": found.reason(wait)}))
+        .map(|wait| json!({"from": wait.from, "to": wait.to, "why": lockstep_wording::reason(found, wait)}))
         .collect();
     let causes: Vec<Value> = found
         .causes
@@ -270,7 +264,7 @@ fn document(found: &Found) -> Value {
             json!({
                 "task": it.task,
                 "victims": it.victims,
-                "what": it.sentence(),
+                "what": lockstep_wording::caused(it),
                 "functions": it.functions(),
                 "left_out": departure.map(|it| &it.left_out),
                 "instead": departure.map(|it| &it.instead),
@@ -279,10 +273,13 @@ fn document(found: &Found) -> Value {
             })
         })
         .collect();
+    let mismatches = found.mismatched.iter();
+    let mismatches = mismatches.map(|it| lockstep_wording::mismatched(found, it));
+    let potential = found.potential.as_ref();
     let facts = found.facts();
     let checks: Vec<Value> = facts.iter().filter_map(broken).collect();
     json!({
-        "verdict": found.verdict,
+        "verdict": verdict,
         "hang": found.hang,
         "kind": found.kind,
         "facts": facts,
@@ -293,9 +290,9 @@ fn document(found: &Found) -> Value {
         "waits": waits,
         "stuck": found.waiting.stuck,
         "deadlocks": found.waiting.cores,
-        "mismatches": found.mismatched,
-        "loose_ends": found.loose.iter().map(loose_sentence).collect::<Vec<_>>(),
-        "potential_deadlock": found.potential,
+        "mismatches": mismatches.collect::<Vec<_>>(),
+        "loose_ends": found.loose.iter().map(lockstep_wording::loose).collect::<Vec<_>>(),
+        "potential_deadlock": potential.map(|it| lockstep_wording::potential(found, it)),
         "causes": causes,
         "notes": found.notes,
     })

@@ -7,7 +7,7 @@ use crate::lapse::Lapse;
 use crate::omission::Omission;
 use lockstep_diagnosis::{Callers, Hypothesis, Kind};
 use lockstep_trace::threads::{self, Library};
-use lockstep_trace::{SourceLine, TraceName, base_name, brief, c_name, is_standard, ranges};
+use lockstep_trace::{Site, SourceLine, TraceName, base_name, brief, c_name, is_standard, ranges};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,10 +22,8 @@ pub struct Cause {
     pub deed: Deed,
     /// The call that it was, or earlier ones like that which it left out.
     pub(crate) alike: Alike,
-    /// Where these were made: ` at halo.c:77`; empty where that is not known.
-    pub site: String,
-    /// The same as lines.
-    pub lines: Vec<SourceLine>,
+    /// Where these were made.
+    pub site: Option<Site>,
     /// How it is ranked beside others.
     pub hypothesis: Hypothesis,
 }
@@ -93,8 +91,7 @@ impl Cause {
             },
             hypothesis: Hypothesis::new(task, kind(&deed)),
             deed,
-            site: String::new(),
-            lines: Vec::new(),
+            site: None,
         }
     }
 
@@ -112,6 +109,26 @@ impl Cause {
         it.holds_up = is_departure && self.victims.iter().any(|it| held_up.contains(it));
         if it.kind == Kind::Stops && beside_normal && !by_normal {
             it.kind = Kind::Outvoted;
+        }
+    }
+
+    /// Where its call was made, or those like it.
+    #[must_use]
+    pub fn lines(&self) -> &[SourceLine] {
+        self.site.as_ref().map_or(&[], |it| &it.lines)
+    }
+
+    /// Whether the same is to be said of it, whatever calls led there.
+    pub(crate) fn is_told_as(&self, other: &Self) -> bool {
+        let told = |it: &Departure| {
+            let place = it.frames.last().cloned();
+            (it.left_out.clone(), it.instead.clone(), place)
+        };
+        match (&self.deed, &other.deed) {
+            (Deed::Departed { departure, .. }, Deed::Departed { departure: of, .. }) => {
+                told(departure) == told(of) && self.lines() == other.lines()
+            }
+            (deed, of) => deed == of,
         }
     }
 
@@ -169,12 +186,13 @@ impl Cause {
     /// What the task did, without its name: `left out MPI_Isend in exchange() (call 21)`.
     #[must_use]
     pub fn sentence(&self) -> String {
+        let site = self.site.as_ref().map_or(String::new(), called_at);
         match &self.deed {
-            Deed::Departed { departure, .. } => departure.sentence(&self.site),
-            Deed::Lapsed(lapse) => lapse.sentence(&self.site),
-            Deed::Skipped(gap) => gap.sentence(&self.site),
-            Deed::Omitted(omission) => omission.sentence(&self.site),
-            Deed::Misdirected(message) => message.sentence(&self.site),
+            Deed::Departed { departure, .. } => departure.sentence(&site),
+            Deed::Lapsed(lapse) => lapse.sentence(&site),
+            Deed::Skipped(gap) => gap.sentence(&site),
+            Deed::Omitted(omission) => omission.sentence(&site),
+            Deed::Misdirected(message) => message.sentence(&site),
             Deed::Passed(name) => format!("went on without calling {name}"),
             Deed::WentOn => match self.victims.as_slice() {
                 [one] => format!("went on without sending rank {one} what it waits for"),
@@ -216,6 +234,13 @@ impl Cause {
                 std::iter::once(&**name).chain(instead_of).collect()
             }
         }
+    }
+}
+
+fn called_at(site: &Site) -> String {
+    match site.at() {
+        at if at.is_empty() => format!(" in {}", brief(&site.caller)),
+        at => format!(" at {at}"),
     }
 }
 

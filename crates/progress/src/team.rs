@@ -16,7 +16,7 @@ use crate::habit::Counted;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
 use lockstep_comm::{Conversation, Doing, Strand};
 use lockstep_trace::threads::{Does, Meaning, meaning};
-use lockstep_trace::{Frame, Process, ProcessName, Run, Thread, TraceName};
+use lockstep_trace::{Frame, Process, ProcessName, Run, Site, Thread, TraceName};
 use std::collections::BTreeMap;
 
 /// Threads with more events are not compared.
@@ -30,13 +30,13 @@ const WAITERS: usize = 8;
 
 /// A thread that left a barrier out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Truant {
+pub struct Truant {
     /// Which.
     pub thread: TraceName,
     /// How it went another way than those that wait.
     pub departure: Departure,
-    /// Where these called what it left out: ` at step.c:12`; empty where that is not known.
-    pub site: String,
+    /// Where these called what it left out.
+    pub site: Option<Site>,
 }
 
 /// Of each task that is at a barrier, who does not come. Without MPI the first of a process stands for all.
@@ -95,8 +95,11 @@ fn truant(run: &Run, process: &Process, strands: &[&Strand]) -> Option<Truant> {
     let line = of.and_then(|it| it[1].called_at.as_ref());
     Some(Truant {
         thread: over.get(at)?.name,
+        site: line.map(|it| Site {
+            caller: caller.cloned().unwrap_or_default(),
+            lines: vec![it.clone()],
+        }),
         departure,
-        site: line.map_or(String::new(), |it| format!(" at {}", it.brief())),
     })
 }
 
