@@ -355,7 +355,7 @@ pub struct Unreceived {
     /// The communicator in which its receiver waits for one, if it is another.
     pub wanted_in: Option<String>,
     /// The operation of the sender.
-    pub(crate) operation: usize,
+    pub operation: usize,
 }
 
 /// How a task ended.

@@ -88,7 +88,7 @@ mod which;
 pub use analysis::{analyse, analyse_against};
 pub use astray::Misdirection;
 pub use beside::analyse_beside;
-pub use cause::{Cause, Deed};
+pub use cause::{Cause, Deed, Part};
 pub use clause::{Expected, Mismatched, Potential, Unreceived, Verdict, Wants};
 pub use departure::{Departure, MOST};
 pub use gap::{Gap, Instead};

@@ -187,7 +187,12 @@ mod tests {
         };
         let (waiting, over) = (roots(waiting), roots(over));
         let (at, departure) = left_out(&forest, &waiting, &over)?;
-        Some((at, departure.sentence("")))
+        assert!(departure.instead.is_empty());
+        let (function, nth) = departure.frames.last()?;
+        Some((
+            at,
+            format!("{} {function} {nth}", departure.left_out.join(" ")),
+        ))
     }
 
     const STEP: &str = "step( part meet( GOMP_barrier ) ) ";
@@ -198,7 +203,7 @@ mod tests {
         let waits = format!("region( {many} step( part meet( GOMP_barrier(");
         let first = format!("main( GOMP_parallel( {waits}");
         let short = format!("region( {STEP} step( part ) {STEP} {STEP} ) ");
-        let expected = "left out meet() in step() (call 2)".to_owned();
+        let expected = "meet step 2".to_owned();
         let found = told(&[&first, &waits, &waits], &[&short]);
         assert_eq!(found, Some((0, expected.clone())));
         // The first one did.

@@ -85,7 +85,10 @@ pub(crate) fn differs(progress: &Progress, it: &Mismatched) -> String {
         Of::Window => "a window",
     };
     if it.both.is_some() {
-        let call = |side: &Side| side.call.as_ref().map_or(String::new(), called);
+        let call = |side: &Side| {
+            let call = side.call.as_ref();
+            call.map_or("an operation".to_owned(), called)
+        };
         return format!(
             "calls {} and {} of {of} in two threads at once",
             call(few),
@@ -122,7 +125,7 @@ fn side(of: &Mismatched, side: &Side, other: &Side) -> String {
         Aspect::Reduction | Aspect::Size => format!(" with {}", side.said),
         Aspect::Terms => format!(" with {}", without(&side.said, &other.said)),
     };
-    let name = call.map_or(String::new(), name);
+    let name = call.map_or("an operation".to_owned(), name);
     format!("{name}{at}{said}{callers}")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::amiss::amiss;
 use crate::call::{doubted, mismatched, potential};
-use crate::deed::{caused, departs_from_normal};
+use crate::deed::{caused, departed, departs_from_normal};
 use crate::loose::loose;
 use crate::place::{called, place, site, waiter};
 use crate::reason::{waiting, wants, why};
@@ -211,7 +211,7 @@ fn crowd(
 
 /// `thread 1.2 left out meet() at step.c:12 in step() (call 8), unlike those that wait there`.
 fn truant(progress: &Progress, truant: &Truant) -> String {
-    let what = truant.departure.sentence(&site(truant.site.as_ref()));
+    let what = departed(&truant.departure, &site(truant.site.as_ref()));
     let who = thread(progress, truant.thread);
     format!("{who} {what}, unlike those that wait there")
 }
