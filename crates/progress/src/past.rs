@@ -208,9 +208,10 @@ mod tests {
     #[test]
     fn who_went_on_where_others_wait_for_it() {
         let told = (0, vec![1, 2, 3]);
-        assert_eq!(went(State::Finished, Vec::new()), [told.clone()]);
+        let told = [told];
+        assert_eq!(went(State::Finished, Vec::new()), told);
         let reduces = || vec![collective("MPI_Reduce", None)];
-        assert_eq!(went(State::Waiting, reduces()), [told]);
+        assert_eq!(went(State::Waiting, reduces()), told);
         // It waits for a message itself.
         let waits = vec![receive(Peer::Task(1), Some(4))];
         assert!(went(State::Waiting, waits).is_empty());

@@ -194,7 +194,7 @@ mod tests {
     fn of_callers_that_go_round_two_are_told() {
         let told = |loops: &[(&str, u64)]| {
             let loops = loops.iter().map(|(it, count)| ((*it).to_owned(), *count));
-            let found = Iteration::of(Some("main"), &loops.collect::<Vec<_>>()).unwrap();
+            let found = Iteration::of(Some("main"), &loops.collect::<Vec<_>>()).expect("a loop");
             let around = found.around.into_iter();
             let around: Vec<String> = around.map(|it| format!("{} {}", it.1, it.0)).collect();
             (found.number, around.join(", "))

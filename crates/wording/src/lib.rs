@@ -18,21 +18,9 @@ mod reason;
 mod verdict;
 mod who;
 
-use lockstep_progress::Progress;
-
 pub use call::{mismatched, potential};
 pub use deed::{caused, suspects};
 pub use loose::loose;
 pub use reason::{reason, reasons, waits};
-pub use verdict::verdict;
+pub use verdict::{mistakes, verdict};
 pub use who::{unseen, who, word};
-
-/// All that is amiss beside who waits: operations that do not fit, what fits by luck, and loose ends.
-#[must_use]
-pub fn mistakes(progress: &Progress) -> Vec<String> {
-    let mismatches = progress.mismatched.iter();
-    let potential = progress.potential.iter();
-    let all = mismatches.map(|it| mismatched(progress, it));
-    let all = all.chain(potential.map(|it| self::potential(progress, it)));
-    all.chain(progress.loose.iter().map(loose)).collect()
-}

@@ -30,6 +30,16 @@ pub fn verdict(progress: &Progress) -> String {
     text
 }
 
+/// All that is amiss beside who waits: operations that do not fit, what fits by luck, and loose ends.
+#[must_use]
+pub fn mistakes(progress: &Progress) -> Vec<String> {
+    let mismatches = progress.mismatched.iter();
+    let potentials = progress.potential.iter();
+    let all = mismatches.map(|it| mismatched(progress, it));
+    let all = all.chain(potentials.map(|it| potential(progress, it)));
+    all.chain(progress.loose.iter().map(loose)).collect()
+}
+
 fn what(progress: &Progress, what: &What) -> String {
     match what {
         What::Over(all) => format!("no task hangs: {}", finish(progress, all)),
