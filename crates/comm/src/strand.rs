@@ -63,6 +63,10 @@ pub struct Strand {
     pub holds: Option<Holds>,
     /// Whether it is in a parallel region of OpenMP.
     pub in_team: bool,
+    /// In how many of these it was.
+    pub regions: u64,
+    /// To how many barriers of teams it came.
+    pub meetings: u64,
     /// Whether any other thread of its process that ran the program's own code would be known.
     pub in_full: bool,
     /// The process that its own was forked from.
@@ -80,6 +84,8 @@ impl Strand {
             doing,
             holds: None,
             in_team: false,
+            regions: 0,
+            meetings: 0,
             in_full: false,
             forked_from: None,
             deeds: Deeds {
@@ -118,6 +124,14 @@ impl Strand {
     pub fn in_team(mut self) -> Self {
         self.in_team = true;
         self
+    }
+
+    /// Whether it left a parallel region in which another one is still at a barrier, to which it did not come: it was in
+    /// as many regions, and all of a team come to the same barriers.
+    #[must_use]
+    pub fn left_out(&self, other: &Self) -> bool {
+        let is_over = self.doing == Doing::Idle && other.in_team;
+        is_over && self.regions == other.regions && self.meetings < other.meetings
     }
 
     /// Its process.
@@ -219,6 +233,8 @@ pub struct Reading {
     only_regions: bool,
     /// The last outermost call comes when the thread is done.
     is_done: bool,
+    regions: u64,
+    meetings: u64,
     deeds: Deeds,
 }
 
@@ -232,6 +248,8 @@ impl Default for Reading {
             outermost: 0,
             only_regions: true,
             is_done: false,
+            regions: 0,
+            meetings: 0,
             deeds: Deeds::default(),
         }
     }
@@ -239,6 +257,8 @@ impl Default for Reading {
 
 impl Reading {
     fn take_in(&mut self, it: Meaning) {
+        let meets = matches!(it.does, Does::Barrier(Meeting::Team) | Does::WorkEnd);
+        self.meetings += u64::from(meets);
         match it.does {
             Does::Take(lock) if it.patience == Patience::Endless => self.held[kind(lock)] += 1,
             Does::Take(_) => self.tried = true,
@@ -359,10 +379,12 @@ impl Functions {
         for event in events {
             match event {
                 Event::Call(function) => {
+                    let is_region = self.regions.contains(&function);
+                    reading.regions += u64::from(is_region);
                     // What a thread began with may end with a jump to what it calls last.
                     if reading.depth == 0 && !reading.jumped {
                         reading.outermost += 1;
-                        reading.only_regions &= self.regions.contains(&function);
+                        reading.only_regions &= is_region;
                         reading.is_done = self.last.contains(&function);
                     }
                     reading.depth += 1;
@@ -384,6 +406,8 @@ impl Functions {
     pub fn strand(&self, reading: &Reading, thread: &Thread) -> Strand {
         let mut strand = Strand::new(thread.name, Doing::Runs);
         strand.deeds = reading.deeds;
+        strand.regions = reading.regions;
+        strand.meetings = reading.meetings;
         strand.holds.clone_from(&thread.holds);
         strand.in_full = self.in_full;
         strand.forked_from = self.forked.get(&thread.name.process).copied();

@@ -85,6 +85,15 @@ pub enum Part {
     CalledWith(Arc<str>, String),
     /// It called this from there.
     CalledFrom(Arc<str>, Callers),
+    /// It called this there.
+    CalledAt {
+        /// What.
+        name: Arc<str>,
+        /// In which line, if that is known.
+        line: Option<SourceLine>,
+        /// Whether others called the same there, in another communicator.
+        is_apart: bool,
+    },
     /// It named this root.
     Root(String),
     /// It had this size, reduction, or these terms.

@@ -184,7 +184,8 @@ impl<'a> Threads<'a> {
             Doing::Team if is_left() => Aim::never_if(strand.in_full, Inside::Team),
             Doing::Team => {
                 let is_coming = |it: &Strand| it.in_team && it.doing != Doing::Team;
-                Aim::all(Inside::Team, others(&is_coming))
+                let is_missing = |it: &Strand| is_coming(it) || it.left_out(strand);
+                Aim::all(Inside::Team, others(&is_missing))
             }
             Doing::Runs | Doing::Operation(_) | Doing::Idle | Doing::Apart => {
                 Aim::any(Inside::End, Vec::new())

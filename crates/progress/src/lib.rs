@@ -15,7 +15,8 @@
 //!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`), or was left out of a row
 //!   (`gap`), of an exchange (`exchange`), or between others (`omission`); which thread did not come to a barrier of its process
 //!   (`team`); which operation the members of a communicator came to by other calls first (`parting`), and who of them is right
-//!   (`standard`); which lock a thread kept that is over (`holding`); and where nothing else is known, who is past the place where others wait for it (`past`).
+//!   (`standard`); which lock a thread kept that is over (`holding`); and where nothing else is known, who is past the place where
+//!   others wait for it (`past`), and who stands elsewhere than most of those that wait for each other (`outnumbered`).
 //!   Each of these says what it sees; which of them is told `suspicion` asks `lockstep_diagnosis`.
 //!
 //! The files stand in four layers, and none imports upwards: values (`task`, `cause`, `clause`, `progress`), what finds them, the
@@ -60,6 +61,7 @@ mod nesting;
 mod nonempty;
 mod observe;
 mod omission;
+mod outnumbered;
 mod parting;
 mod past;
 mod place;

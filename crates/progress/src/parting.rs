@@ -65,6 +65,12 @@ impl Ways {
         };
         *self.numbers.entry(way.clone()).or_insert_with(new)
     }
+
+    /// Whether the same calls led there, from whichever lines.
+    pub fn are_of_the_same_calls(&self, one: WayId, other: WayId) -> bool {
+        let calls = |it: WayId| self.all.get(it).map(|it| &it.calls);
+        calls(one) == calls(other)
+    }
 }
 
 /// A run's tasks, as far as the ways into their operations are asked for.

@@ -91,7 +91,7 @@ impl Beside<'_> {
         Some(here.name == normal.name && said(aspect, here) == said(aspect, normal))
     }
 
-    /// Whether a task does what it did in the operation of this number.
+    /// Whether a task does what it did in the operation of this number, and came to it by the same calls.
     fn is_as_before(&mut self, mismatch: &Mismatch, id: PartId) -> Option<bool> {
         let order = mismatch.order;
         let Some(before) = self.theirs.get(&id.task)?.get(&order).copied() else {
@@ -100,13 +100,15 @@ impl Beside<'_> {
         if !self.says_the_same(mismatch.aspect, id, before)? {
             return Some(false);
         }
-        if mismatch.aspect != Aspect::Way {
-            return Some(true);
-        }
         let only = |id: PartId| Shares::from([(order, id)]);
         let ours = self.here.0.walk(&only(id), id.task, &mut self.ways)?;
         let theirs = self.normal.0.walk(&only(before), id.task, &mut self.ways)?;
-        Some(ours == theirs)
+        let (ours, theirs) = (*ours.get(&order)?, *theirs.get(&order)?);
+        // Another build has other lines: they count only where it is by nothing else that the sides differ.
+        Some(match mismatch.aspect {
+            Aspect::Way => ours == theirs,
+            _ => self.ways.are_of_the_same_calls(ours, theirs),
+        })
     }
 
     /// Whether what a task does ever came next to what it did just before.

@@ -241,6 +241,21 @@ fn a_team_waits_for_all_that_are_in_it() {
     assert!(found.stuck.is_empty());
     let found = waiting(vec![member(0, Doing::Team), member(1, Doing::Operation(0))]);
     assert_eq!(found.stuck, [0, 1].into());
+    // Who left the region without coming to the barrier cannot come any more; who came has gone on, or was in no such region.
+    let after = |doing, regions, meetings| Strand {
+        regions,
+        meetings,
+        ..strand(0, doing)
+    };
+    let waiter = after(Doing::Team, 1, 2).in_team();
+    let stuck = |doing, regions, meetings| {
+        let mut other = after(doing, regions, meetings);
+        other.trace = thread(0, 1);
+        waiting(vec![waiter.clone(), other]).stuck
+    };
+    assert_eq!(stuck(Doing::Idle, 1, 1), [0, 1].into());
+    assert!(stuck(Doing::Idle, 1, 2).is_empty());
+    assert!(stuck(Doing::Idle, 0, 0).is_empty());
     // All have come: it is over in a moment.
     let found = waiting(vec![member(0, Doing::Team), member(1, Doing::Team)]);
     assert!(found.stuck.is_empty());

@@ -10,6 +10,7 @@ use crate::displaced::displaced;
 use crate::ends::{crashed, ended};
 use crate::group::Order;
 use crate::observe::{Normal, Observed};
+use crate::outnumbered::outnumbered;
 use crate::past::{went_ahead, went_on};
 use crate::progress::Progress;
 use crate::task::{Activity, Group};
@@ -118,10 +119,11 @@ impl Scene<'_> {
         };
         let mut causes = suppose(causes);
         // Only if nothing else is known: the first of these that knows something.
-        let last: [Detector<'_>; 3] = [
+        let last: [Detector<'_>; 4] = [
             |it, said| misled(it.disagreements, said, it.waiting),
             |it, said| went_on(it.groups, it.order, it.waiting, said),
             |it, said| Vec::from_iter(went_ahead(it.groups, it.order, it.waiting, said)),
+            |it, _| outnumbered(it.groups, it.waiting),
         ];
         for detector in last {
             if causes.is_empty() {

@@ -12,8 +12,8 @@
 
 use crate::own;
 use lockstep_format::plan::{Plan, PlanError};
-use std::fs::{self, File, Metadata};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{self, File, Metadata, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -40,12 +40,16 @@ impl Cache {
     /// where there can be none.
     #[must_use]
     pub fn of(kind: &str, maker: &str) -> Option<Self> {
-        let absolute = |name: &str| {
-            let path = std::env::var_os(name).map(PathBuf::from)?;
-            path.is_absolute().then_some(path)
-        };
-        let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-        Self::at(&base.join("lockstep").join(kind), maker)
+        let base = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")))?;
+        Self::at(&base.join("lockstep").join(kind), maker, 0o700)
+    }
+
+    /// The cache for what programs of other users read, too: only root starts such, and may name another place.
+    pub(crate) fn of_the_system(kind: &str, maker: &str) -> Option<Self> {
+        let is_asked_for =
+            rustix::process::geteuid().is_root() && named("XDG_CACHE_HOME").is_none();
+        let all = Path::new("/var/cache/lockstep").join(kind);
+        is_asked_for.then(|| Self::at(&all, maker, 0o755)).flatten()
     }
 
     /// The directory of this maker.
@@ -53,10 +57,16 @@ impl Cache {
         &self.own
     }
 
-    fn at(all: &Path, maker: &str) -> Option<Self> {
+    fn at(all: &Path, maker: &str, mode: u32) -> Option<Self> {
         let own = all.join(maker);
         let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&own).ok()?;
+        builder.recursive(true).mode(mode).create(&own).ok()?;
+        if mode != 0o700 {
+            // Whatever the umask is.
+            let mut made = own.ancestors().take(3);
+            made.try_for_each(|it| fs::set_permissions(it, Permissions::from_mode(mode)))
+                .ok()?;
+        }
         // A link in the place of the last directory would lead to one of somebody's choice.
         let is_private = |path: &Path| {
             fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && is_ours(&found))
@@ -169,6 +179,12 @@ pub(crate) fn is_ours(found: &Metadata) -> bool {
     own::is_trusted(found.uid(), found.mode())
 }
 
+/// A directory that a variable of the environment names.
+fn named(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from)?;
+    path.is_absolute().then_some(path)
+}
+
 /// A name beside `place` that nobody else uses.
 pub(crate) fn draft(place: &Path) -> PathBuf {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
@@ -185,7 +201,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use lockstep_format::plan::Role;
-    use std::os::unix::fs::PermissionsExt;
 
     fn scratch(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("lockstep-{name}-{}", std::process::id()));
@@ -203,7 +218,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_found_and_what_is_damaged_is_not() {
         let root = scratch("cache");
-        let cache = Cache::at(&root.join("plans"), "maker").unwrap();
+        let cache = Cache::at(&root.join("plans"), "maker", 0o700).unwrap();
         let (plan, place) = (some_plan(), root.join("fetched"));
         assert!(!cache.fetch("a", &place));
         cache.keep("a", &plan);
@@ -224,7 +239,7 @@ mod tests {
     #[test]
     fn the_oldest_go_first() {
         let root = scratch("cache-trim");
-        let cache = Cache::at(&root.join("plans"), "maker").unwrap();
+        let cache = Cache::at(&root.join("plans"), "maker", 0o700).unwrap();
         let old = root.join("plans/another");
         fs::create_dir(&old).unwrap();
         for (path, seconds) in [
@@ -254,8 +269,8 @@ mod tests {
         let plans = root.join("plans");
         fs::create_dir(&plans).unwrap();
         fs::set_permissions(&plans, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Cache::at(&plans, "maker").is_none());
-        assert!(Cache::at(Path::new("/proc/nothing/plans"), "maker").is_none());
+        assert!(Cache::at(&plans, "maker", 0o700).is_none());
+        assert!(Cache::at(Path::new("/proc/nothing/plans"), "maker", 0o700).is_none());
         fs::remove_dir_all(&root).unwrap();
     }
 }

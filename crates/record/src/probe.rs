@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! CACHE/lockstep/probe/DIGEST/liblockstep_probe.so     by default
+//! /var/cache/lockstep/probe/DIGEST/...                 of root, whose programs may go on as users who cannot look into
+//!                                                      root's cache
 //! RUN/probe/DIGEST/liblockstep_probe.so                if the cache cannot be written, or not be seen from where the
 //!                                                      programs run (containers, other nodes)
 //! /proc/PID/fd/N                                       if neither can hold it: memory, as long as the recorder lives
@@ -19,11 +21,11 @@ use lockstep_format::{plan, process, stamp};
 use rustix::fs::{MemfdFlags, StatVfsMountFlags, memfd_create, statvfs};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The probe's file name.
@@ -185,8 +187,8 @@ impl Checked {
 
     fn in_cache(&self) -> Result<PathBuf, Error> {
         let digest = self.digest();
-        let cache = Cache::of(FOLDER, &digest)
-            .ok_or_else(|| failed(NAME, "the cache directory cannot be written"))?;
+        let cache = Cache::of_the_system(FOLDER, &digest).or_else(|| Cache::of(FOLDER, &digest));
+        let cache = cache.ok_or_else(|| failed(NAME, "the cache directory cannot be written"))?;
         let name = self.put_into(cache.place())?;
         cache.trim();
         Ok(name)
@@ -284,10 +286,14 @@ fn is_container(word: &OsStr) -> bool {
 fn put_executable(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = draft(place);
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o755);
+    options.write(true).create_new(true).mode(0o700);
     options
         .open(&draft)
-        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            // Whatever the umask is.
+            file.set_permissions(Permissions::from_mode(0o755))
+        })
         .and_then(|()| fs::rename(&draft, place))
         .inspect_err(|_| {
             let _ = fs::remove_file(&draft);

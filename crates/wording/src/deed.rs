@@ -2,7 +2,7 @@
 
 use crate::amiss::unreceived;
 use crate::call::{differs, way};
-use crate::place::site;
+use crate::place::{at, site};
 use lockstep_progress::{
     Cause, Charge, Deed, Departure, Evidence, Gap, Instead, Lapse, Misdirection, Omission, Part,
     Progress,
@@ -73,6 +73,18 @@ fn part(it: &Part) -> String {
         Part::Called(name) => format!("called {name}"),
         Part::CalledWith(name, what) => format!("called {name} with {what}"),
         Part::CalledFrom(name, callers) => format!("called {name}{}", way(callers)),
+        Part::CalledAt {
+            name,
+            line,
+            is_apart,
+        } => {
+            let apart = if *is_apart {
+                " in another communicator"
+            } else {
+                ""
+            };
+            format!("called {name}{}{apart}", at(line.as_ref()))
+        }
         Part::Root(root) => format!("named root {root}"),
         Part::Had(what) => format!("had {what}"),
         Part::OtherWay => "came another way".to_owned(),

@@ -144,5 +144,6 @@ fn what_is_said() {
     went on without calling MPI_Barrier
     went on without sending ranks 2-3 what they wait for
     called MPI_Allreduce with MPI_MIN where most had MPI_SUM
+    called MPI_Barrier at halo.c:9 in another communicator where most called MPI_Barrier at halo.c:9
     ");
 }

@@ -348,11 +348,12 @@ const THREADS: &[Case] = &[
     ),
     (
         "omp_barrier_left",
-        "slow",
+        "deadlock",
         &[
-            "rank 1 is still in GOMP_barrier at bugs.c:",
+            "rank 1 waits in GOMP_barrier at bugs.c:",
+            ", for thread 1.2 to come; thread 1.2 is over; ",
             " thread 1.2 left out GOMP_barrier at bugs.c:",
-            " in omp_step() (call 5), unlike those that wait there: look there",
+            " in omp_step() (call 5), unlike those that wait there",
         ],
     ),
     (

@@ -111,6 +111,41 @@ fn the_cache_has_one_probe_that_is_nobody_elses() {
     assert_eq!(installed.probes().len(), 1, "no draft is left");
 }
 
+/// A program of root that goes on as somebody else: the dynamic linker complains of what it cannot load.
+#[test]
+fn who_becomes_another_user_can_load_it() {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
+    if !tools::require(&["setpriv"]) || !is_root {
+        return;
+    }
+    let installed = Installed::new("installed-user");
+    let home = installed.scratch.join("home");
+    let run = installed.scratch.join("run");
+    let mut command = Command::new(installed.scratch.join("bin/lockstep"));
+    traced_environment(&mut command);
+    command.env_remove("XDG_CACHE_HOME").env("HOME", &home);
+    command.args(["record", "--verdict", "0", "--mode", "777", "-o"]);
+    command.arg(&run);
+    let other = [
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "/bin/true",
+    ];
+    command.args(["--", "setpriv"]).args(other);
+    let recording = Recording {
+        outcome: command::run(&mut command),
+        directory: run,
+    };
+    let Outcome { status, stderr, .. } = &recording.outcome;
+    assert!(
+        *status == 0 && stderr.lines().count() == 1,
+        "{recording:#?}"
+    );
+    let text = recording.text(&["info"]);
+    assert!(text.lines().any(|line| line.contains(" true ")), "{text}");
+}
+
 #[test]
 fn without_a_cache_it_lies_in_the_run_and_else_in_memory() {
     if !tools::require(&["gcc"]) {

@@ -413,6 +413,11 @@ pub fn deeds() -> Vec<Cause> {
             operation: None,
         })
     };
+    let barrier = |is_apart| Part::CalledAt {
+        name: "MPI_Barrier".into(),
+        line: Some(line(9)),
+        is_apart,
+    };
     let deeds = [
         departed(true),
         departed(false),
@@ -434,6 +439,14 @@ pub fn deeds() -> Vec<Cause> {
             instead_of: None,
             did: Part::CalledWith("MPI_Allreduce".into(), "MPI_MIN".to_owned()),
             most: Part::Had("MPI_SUM".to_owned()),
+            by_normal: false,
+            stops: false,
+        },
+        Deed::Differed {
+            name: "MPI_Barrier".into(),
+            instead_of: None,
+            did: barrier(true),
+            most: barrier(false),
             by_normal: false,
             stops: false,
         },
