@@ -39,7 +39,7 @@ pub struct InsideWait {
     pub task: u32,
     /// Which waits.
     pub from: TraceName,
-    /// For whom; nobody where that can never come.
+    /// For whom; nobody where that can never come, unless they left.
     pub to: Vec<TraceName>,
     /// Why.
     pub why: Inside,
@@ -184,8 +184,13 @@ impl<'a> Threads<'a> {
             Doing::Team if is_left() => Aim::never_if(strand.in_full, Inside::Team),
             Doing::Team => {
                 let is_coming = |it: &Strand| it.in_team && it.doing != Doing::Team;
-                let is_missing = |it: &Strand| is_coming(it) || it.left_out(strand);
-                Aim::all(Inside::Team, others(&is_missing))
+                let has_left = |it: &Strand| it.left_out(strand);
+                let waits = |it: &Strand| it.in_team && it.doing == Doing::Team;
+                Aim {
+                    // Of more who left than wait, it is those who wait that went another way.
+                    never: others(&has_left).len() > others(&waits).len() + 1,
+                    ..Aim::all(Inside::Team, others(&|it| is_coming(it) || has_left(it)))
+                }
             }
             Doing::Runs | Doing::Operation(_) | Doing::Idle | Doing::Apart => {
                 Aim::any(Inside::End, Vec::new())

@@ -254,6 +254,14 @@ fn a_team_waits_for_all_that_are_in_it() {
         waiting(vec![waiter.clone(), other]).stuck
     };
     assert_eq!(stuck(Doing::Idle, 1, 1), [0, 1].into());
+    let left = |number| Strand {
+        trace: thread(0, number),
+        ..after(Doing::Idle, 1, 1)
+    };
+    // One of two stands for itself; of more who left, who waits is the one that did otherwise.
+    let cores = |left: Vec<Strand>| waiting([vec![waiter.clone()], left].concat()).cores;
+    assert_eq!(cores(vec![left(1)]), [[0]]);
+    assert_eq!(cores(vec![left(1), left(2)]), [[0]]);
     assert!(stuck(Doing::Idle, 1, 2).is_empty());
     assert!(stuck(Doing::Idle, 0, 0).is_empty());
     // All have come: it is over in a moment.

@@ -40,16 +40,23 @@ impl Cache {
     /// where there can be none.
     #[must_use]
     pub fn of(kind: &str, maker: &str) -> Option<Self> {
-        let base = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")))?;
-        Self::at(&base.join("lockstep").join(kind), maker, 0o700)
+        Self::at(&place_of(kind)?, maker, 0o700)
     }
 
-    /// The cache for what programs of other users read, too: only root starts such, and may name another place.
-    pub(crate) fn of_the_system(kind: &str, maker: &str) -> Option<Self> {
-        let is_asked_for =
-            rustix::process::geteuid().is_root() && named("XDG_CACHE_HOME").is_none();
+    /// The same for what programs of other users read, too: root starts such. Where they cannot look into root's cache, it is
+    /// the system's.
+    pub(crate) fn of_all_users(kind: &str, maker: &str) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return Self::of(kind, maker);
+        }
+        let is_open = |cache: &Self| {
+            let mut all = cache.own.ancestors();
+            all.all(|it| fs::metadata(it).is_ok_and(|it| it.mode() & 0o001 != 0))
+        };
+        let own = Self::at(&place_of(kind)?, maker, 0o755)?;
         let all = Path::new("/var/cache/lockstep").join(kind);
-        is_asked_for.then(|| Self::at(&all, maker, 0o755)).flatten()
+        let system = (!is_open(&own)).then(|| Self::at(&all, maker, 0o755));
+        Some(system.flatten().unwrap_or(own))
     }
 
     /// The directory of this maker.
@@ -179,10 +186,14 @@ pub(crate) fn is_ours(found: &Metadata) -> bool {
     own::is_trusted(found.uid(), found.mode())
 }
 
-/// A directory that a variable of the environment names.
-fn named(variable: &str) -> Option<PathBuf> {
-    let path = std::env::var_os(variable).map(PathBuf::from)?;
-    path.is_absolute().then_some(path)
+/// Where this user's things of a kind are kept.
+fn place_of(kind: &str) -> Option<PathBuf> {
+    let named = |variable: &str| {
+        let path = std::env::var_os(variable).map(PathBuf::from)?;
+        path.is_absolute().then_some(path)
+    };
+    let base = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")))?;
+    Some(base.join("lockstep").join(kind))
 }
 
 /// A name beside `place` that nobody else uses.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! CACHE/lockstep/probe/DIGEST/liblockstep_probe.so     by default
-//! /var/cache/lockstep/probe/DIGEST/...                 of root, whose programs may go on as users who cannot look into
-//!                                                      root's cache
+//! /var/cache/lockstep/probe/DIGEST/...                 of root, whose programs may go on as other users, if these
+//!                                                      cannot look into root's cache
 //! RUN/probe/DIGEST/liblockstep_probe.so                if the cache cannot be written, or not be seen from where the
 //!                                                      programs run (containers, other nodes)
 //! /proc/PID/fd/N                                       if neither can hold it: memory, as long as the recorder lives
@@ -187,8 +187,8 @@ impl Checked {
 
     fn in_cache(&self) -> Result<PathBuf, Error> {
         let digest = self.digest();
-        let cache = Cache::of_the_system(FOLDER, &digest).or_else(|| Cache::of(FOLDER, &digest));
-        let cache = cache.ok_or_else(|| failed(NAME, "the cache directory cannot be written"))?;
+        let cache = Cache::of_all_users(FOLDER, &digest)
+            .ok_or_else(|| failed(NAME, "the cache directory cannot be written"))?;
         let name = self.put_into(cache.place())?;
         cache.trim();
         Ok(name)
