@@ -98,7 +98,7 @@ fn the_run_that_is_asked_tells_arguments_and_times() {
     );
     assert!(thread.times.is_some());
     let found = lockstep_progress::analyse(&run);
-    assert!(!found.hang, "{}", found.verdict);
+    assert!(!found.hang, "{}", lockstep_wording::verdict(&found));
 }
 
 #[test]

@@ -168,7 +168,7 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 const THREADS: &str = "RUST_TEST_THREADS";
 
 /// The packages that have properties.
-const PROPERTIES: [&str; 11] = [
+const PROPERTIES: [&str; 12] = [
     "calltree",
     "compare",
     "concepts",
@@ -180,6 +180,7 @@ const PROPERTIES: [&str; 11] = [
     "progress",
     "report",
     "trace",
+    "wording",
 ];
 
 /// `cargo xtask campaign properties`: every property with many more cases than in `test`, and others each time.

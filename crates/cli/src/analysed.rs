@@ -15,6 +15,8 @@ use std::time::Duration;
 pub(crate) struct Analysed {
     pub run: Run,
     pub found: Found,
+    /// The answer in a sentence.
+    pub verdict: String,
     /// Who held the others up while it was recorded, and went on.
     pub went_on: Option<WentOn>,
     pub goroutines: Option<Judgement>,
@@ -41,11 +43,12 @@ impl Analysed {
         if found.hang && is_running(&run) && method == Method::Lockstep {
             found = look_again(found, directory, look)?;
         }
+        let mut verdict = lockstep_wording::verdict(&found);
         let mut went_on = None;
         if method == Method::Lockstep {
             let said = Said::of(directory).filter(|_| !is_running(&run));
             if let Some(said) = &said {
-                said.settle(&mut found);
+                said.settle(&mut found, &mut verdict);
                 went_on = said.went_on.clone().filter(|_| !found.hang);
             }
             if found.hang && found.kind != Kind::Deadlock {
@@ -54,16 +57,17 @@ impl Analysed {
                     Some(said) => spot::told(&holding, &said.spots, "ran"),
                     None => spot::told(&holding, &spot::found(&holding), "runs"),
                 };
-                found.verdict.push_str(&told);
+                verdict.push_str(&told);
             }
         }
         let goroutines = standing::judged(directory)?;
         if let Some(judgement) = &goroutines {
-            standing::settle(&mut found, judgement);
+            verdict = standing::settle(&mut found, judgement);
         }
         Ok(Self {
             run,
             found,
+            verdict,
             went_on,
             goroutines,
         })

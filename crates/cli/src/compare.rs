@@ -143,7 +143,8 @@ impl CausalOrder for ByMessages<'_> {
             let process = found.tasks.get(&task)?.trace.process;
             Some(Culprit { process, deed })
         };
-        found.suspects().into_iter().filter_map(culprit).collect()
+        let suspects = lockstep_wording::suspects(found).into_iter();
+        suspects.filter_map(culprit).collect()
     }
 }
 
@@ -177,7 +178,7 @@ pub fn beside(
         let progress = progress.get_or_init(|| who_waits(run, normals));
         if progress.hang && matches!(progress.kind, Kind::Deadlock | Kind::Livelock) {
             found.facts.splice(0..0, progress.facts());
-            let told = &progress.verdict;
+            let told = lockstep_wording::verdict(progress);
             found.verdict = format!("{told}; beside the normal run, {}", found.verdict);
         }
     }

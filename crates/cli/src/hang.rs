@@ -264,7 +264,7 @@ impl Watcher for Hang {
         let busy = taken.saturating_sub(before) > since.elapsed().mul_f64(BUSY);
         if let Standing::Silent(quiet) = standing
             && busy
-            && let Some(unseen) = found.unseen()
+            && let Some(unseen) = lockstep_wording::unseen(&found)
         {
             if self.said.is_empty() {
                 let seconds = quiet.as_secs();
@@ -285,10 +285,10 @@ impl Watcher for Hang {
         if !is_certain {
             found.so_far();
         }
-        found.verdict.push_str(&stopped(&there));
+        let verdict = lockstep_wording::verdict(&found) + &stopped(&there);
         // What grows with time is said once, and nothing again: a loop is within what it calls at one look, and not at the next.
         let is_known = matches!(standing, Standing::Silent(_)) && !self.said.is_empty();
-        if is_known || self.said.contains(&found.verdict) {
+        if is_known || self.said.contains(&verdict) {
             return None;
         }
         let spots = match standing {
@@ -296,17 +296,14 @@ impl Watcher for Hang {
             _ => spot::found(&holding),
         };
         let said = Said {
-            verdict: found.verdict.clone(),
+            verdict: verdict.clone(),
             kind: found.kind,
             stopped: self.stop,
             spots,
             went_on: None,
         };
         said.keep(directory);
-        self.say(
-            found.verdict.clone(),
-            &spot::told(&holding, &said.spots, "runs"),
-        );
+        self.say(verdict, &spot::told(&holding, &said.spots, "runs"));
         let tasks = match standing {
             Standing::Silent(_) => Vec::new(),
             _ => found.holding(),

@@ -14,7 +14,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 pub use document::GroupRow;
 pub use document::{Document, WaitRow};
 use lockstep_progress::published::{Method, model_of};
-use lockstep_progress::{Activity, Chosen, Group, Progress as Found, loose_sentence};
+use lockstep_progress::{Activity, Chosen, Group, Progress as Found};
 use lockstep_report::ProgressPage;
 use lockstep_trace::{Outline, ranges};
 use std::fmt::Write as _;
@@ -75,7 +75,7 @@ impl Progress {
         if self.at_the_end
             && let Some(found) = at_a_glance(&self.run)?
         {
-            let mut document = Document::new(&found);
+            let mut document = Document::new(&found, lockstep_wording::verdict(&found));
             document.by_ends_alone = true;
             output::json(&document)?;
             return Ok(output::found(found.hang));
@@ -83,6 +83,7 @@ impl Progress {
         let Analysed {
             run,
             found,
+            verdict,
             went_on,
             goroutines,
         } = Analysed::of(&self.run, self.normal.as_deref(), self.method, &self.checks)?;
@@ -90,6 +91,7 @@ impl Progress {
             let page = ProgressPage {
                 title: self.run.display().to_string(),
                 progress: &found,
+                verdict: &verdict,
                 sources: &sources::read(files(&found)),
             };
             write(path, &page.html())?;
@@ -101,7 +103,7 @@ impl Progress {
             write(path, &serde_json::to_string(&model_of(&run))?)?;
         }
         if self.json || self.at_the_end {
-            let mut document = Document::new(&found);
+            let mut document = Document::new(&found, verdict);
             document.running = is_running(&run);
             document.went_on = went_on;
             if let Some(judgement) = &goroutines {
@@ -111,7 +113,7 @@ impl Progress {
             return Ok(output::found(found.hang));
         }
         output::remark(&found.notes);
-        output::print(|out| text(&found, out))?;
+        output::print(|out| text(&found, &verdict, out))?;
         Ok(output::found(found.hang))
     }
 }
@@ -151,20 +153,16 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
 }
 
-fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
-    writeln!(
-        out,
-        "{}",
-        styled(Style::Bold, output::printable(&found.verdict))
-    )?;
+fn text(found: &Found, verdict: &str, out: &mut output::Out<'_>) -> std::io::Result<()> {
+    writeln!(out, "{}", styled(Style::Bold, output::printable(verdict)))?;
     writeln!(out)?;
     for (id, group) in found.groups.iter().enumerate() {
         let mark = if found.least.contains(&id) { "*" } else { " " };
         writeln!(
             out,
             "{mark} group {id}: {} ({}{})",
-            found.who(&group.tasks),
-            found.word(group),
+            lockstep_wording::who(found, &group.tasks),
+            lockstep_wording::word(found, group),
             loops(group)
         )?;
         let is_over = group.activity == Activity::Finished;
@@ -193,29 +191,25 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
     if !found.waiting.waits.is_empty() {
         writeln!(out)?;
         writeln!(out, "WAITS")?;
-        for wait in found.waits_told() {
+        for wait in lockstep_wording::waits(found) {
             writeln!(out, "  {wait}")?;
         }
     }
     for cause in &found.causes {
         writeln!(out)?;
-        let (who, victims) = (found.who(&[cause.task]), found.who(&cause.victims));
-        write!(out, "{who} {}", output::printable(&cause.sentence()))?;
+        let who = |tasks: &[u32]| lockstep_wording::who(found, tasks);
+        let (who, victims) = (who(&[cause.task]), who(&cause.victims));
+        let what = lockstep_wording::caused(cause);
+        write!(out, "{who} {}", output::printable(&what))?;
         match cause.victims.len() {
             0 => writeln!(out)?,
             1 => writeln!(out, "; {victims} waits for it")?,
             _ => writeln!(out, "; {victims} wait for it")?,
         }
     }
-    let loose: Vec<String> = found.loose.iter().map(loose_sentence).collect();
-    for sentence in found
-        .mismatched
-        .iter()
-        .chain(&found.potential)
-        .chain(&loose)
-    {
+    for sentence in lockstep_wording::mistakes(found) {
         writeln!(out)?;
-        writeln!(out, "{}", output::printable(sentence))?;
+        writeln!(out, "{}", output::printable(&sentence))?;
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ impl WentOn {
     pub fn sentence(&self, found: &Progress) -> String {
         let who = match self.tasks.as_slice() {
             [] => "the job".to_owned(),
-            tasks => found.who(tasks),
+            tasks => lockstep_wording::who(found, tasks),
         };
         let verb = if self.tasks.len() > 1 { "were" } else { "was" };
         format!("{who} {verb} slow for {:.1} s and went on", self.seconds)
@@ -59,13 +59,13 @@ impl Said {
     }
 
     /// Of a job that was stopped for a hang and does not show it, what was said then; of one that came on, who was slow.
-    pub fn settle(&self, found: &mut Progress) {
+    pub fn settle(&self, found: &mut Progress, verdict: &mut String) {
         if let Some(went_on) = self.went_on.as_ref().filter(|_| !found.hang) {
-            found.verdict = format!("{}; {}", found.verdict, went_on.sentence(found));
+            verdict.push_str(&format!("; {}", went_on.sentence(found)));
         }
         if self.stopped && !found.hang {
             (found.hang, found.kind) = (true, self.kind);
-            found.verdict = format!("{} (as was said when it was stopped)", self.verdict);
+            *verdict = format!("{} (as was said when it was stopped)", self.verdict);
         }
     }
 }

@@ -44,7 +44,7 @@ pub fn holding(run: &Run, found: &Progress) -> Vec<Holder> {
         let process = run.processes.iter().find(|it| it.name == trace.process)?;
         let thread = run.trace(trace).filter(|_| !run.is_mpi);
         Some(Holder {
-            who: found.who(&[*task]),
+            who: lockstep_wording::who(found, &[*task]),
             host: process.host.clone(),
             pid: process.pid,
             tid: thread.map(|it| it.tid),

@@ -66,7 +66,7 @@ fn groups(found: &Progress) -> Table {
                 number(id),
                 number(*task),
                 text(trace),
-                text(Some(found.word(group))),
+                text(Some(lockstep_wording::word(found, group))),
                 number(i64::from(is_least)),
                 json(&ahead),
                 text(stack.last()),
@@ -107,7 +107,7 @@ fn waits(found: &Progress) -> Table {
         vec![
             number(wait.from),
             number(wait.to),
-            text(Some(found.reason(wait))),
+            text(Some(lockstep_wording::reason(found, wait))),
             tag(wait),
             number(i64::from(wait.or_another)),
             number(i64::from(found.waiting.stuck.contains(&wait.from))),

@@ -1,13 +1,13 @@
 //! The order of the steps by which a run's progress is found.
 
-use crate::call_words;
 use crate::cause::Cause;
+use crate::clause::{Mismatched, Potential, What};
 use crate::ends::{are_ended_amiss, crashed, unfinalized};
 use crate::facts;
 use crate::group::{Order, apart, group};
 use crate::holding;
 use crate::judgement::{held_up_by, judge, least};
-use crate::loose_words;
+use crate::misfit;
 use crate::observe::{Normal, Observed};
 use crate::parting::{Tasks, tell_apart};
 use crate::place::{self, Coordinates, Moment, Program};
@@ -281,7 +281,7 @@ fn conclude(
     );
     let doubts = doubts.iter();
     progress.doubts = doubts
-        .filter_map(|it| Some((it.task, call_words::doubted(it, conversations, &sites)?)))
+        .filter_map(|it| Some((it.task, misfit::doubted(it, conversations, &sites)?)))
         .collect();
     let facts = Facts {
         progress: &progress,
@@ -294,38 +294,33 @@ fn conclude(
         chance: chance.as_ref(),
         given: given(run, &observed.communicators, &progress.tasks),
     };
-    let sentence = |it| call_words::mismatched(&facts, it);
-    let mismatched = progress
-        .disagreements
-        .iter()
-        .take(MOST_MISMATCHES)
-        .map(sentence)
-        .collect();
     let disagreements = &progress.disagreements;
+    let of = |it| misfit::mismatched(&facts, it);
+    let shown = || disagreements.iter().take(MOST_MISMATCHES);
+    let mismatched = shown().filter_map(of).collect();
     let stops = disagreements.iter().find(|it| it.mismatch.prevents());
-    let stops = stops.map(|it| origin(disagreements, it));
-    let stops = stops.and_then(|it| call_words::differing(&facts, it));
-    let stops = stops.filter(|it| it.0.len() == 1).map(|it| it.1);
-    let shown = progress.disagreements.iter().take(MOST_MISMATCHES);
+    let stops = stops.and_then(|it| of(origin(disagreements, it)));
+    let stops = stops.filter(Mismatched::is_of_one);
     let unfit = facts::unfit(
         &facts,
-        shown,
+        shown(),
         circle.as_ref(),
         race.as_ref().or(chance.as_ref()),
     );
-    let race = race.map(|it| call_words::race(&facts, &it));
+    let found = circle.as_ref().and_then(|it| misfit::potential(&facts, it));
+    let race = || misfit::raced(&facts, race.as_ref()?).map(Potential::Race);
+    let potential = found.or_else(race);
     // A message that nobody received keeps its sender waiting for certain: what would come of it is told behind it.
     let lost = circle.as_ref().and_then(|circle| {
         let mut all = progress.loose.iter();
         all.find(|it| it.is_lost_between(circle.iter().map(|it| it.0)))
     });
-    let lost = lost.map(loose_words::sentence);
-    let potential = circle.map(|it| call_words::potential(&facts, &it)).or(race);
-    let both = lost.zip(potential.as_ref());
-    let both = both.map(|(lost, potential)| format!("{lost}; {potential}"));
-    let sentence = verdict::sentence(&facts, both.as_deref().or(potential.as_deref()));
+    let lost = lost.cloned().filter(|_| potential.is_some());
+    let may_come = lost.map(What::Loose).into_iter();
+    let may_come = may_come.chain(potential.clone().map(What::Potential));
+    let verdict = verdict::verdict(&facts, may_come.collect());
     let unreceived = verdict::unreceived(&facts);
-    (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
+    (progress.verdict, progress.mismatched, progress.potential) = (verdict, mismatched, potential);
     (progress.unreceived, progress.unfit, progress.stops) = (unreceived, unfit, stops);
     progress
 }

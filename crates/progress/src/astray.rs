@@ -55,61 +55,6 @@ impl Misdirection {
             false => self.wanted.to,
         }
     }
-
-    /// What it did: `sent rank 2 a message with tag 77 instead of 20 in MPI_Isend at halo.c:77`; `site` is ` at halo.c:77`, or
-    /// empty.
-    #[must_use]
-    pub fn sentence(&self, site: &str) -> String {
-        let Self {
-            from, sent, wanted, ..
-        } = self;
-        let place = format!("in {}{site}", self.name);
-        let unlike = match self.by_normal {
-            true => ", unlike in a normal run",
-            false => "",
-        };
-        if let Some(asked) = self.asked {
-            let instead = match (asked == *from, sent.tag == wanted.tag) {
-                (true, _) => sent.tag.to_string(),
-                (false, true) => format!("rank {from}"),
-                (false, false) => format!("rank {from} for tag {}", sent.tag),
-            };
-            let tag = wanted.tag;
-            return format!(
-                "asked rank {asked} for a message with tag {tag} instead of {instead} {place}{unlike}"
-            );
-        }
-        if !self.by_sender {
-            let tag = wanted.tag;
-            return format!(
-                "asks rank {from} for tag {tag}, which sent it tag {}",
-                sent.tag
-            );
-        }
-        match sent.to == wanted.to {
-            true => format!(
-                "sent rank {} a message with tag {} instead of {} {place}{unlike}",
-                sent.to, sent.tag, wanted.tag
-            ),
-            false => {
-                let to = match sent.to == *from {
-                    true => "itself".to_owned(),
-                    false => format!("rank {}", sent.to),
-                };
-                let instead = match self.others {
-                    true => " that nobody received".to_owned(),
-                    false if sent.tag != wanted.tag => {
-                        format!(" instead of to rank {} with tag {}", wanted.to, wanted.tag)
-                    }
-                    false => format!(" instead of to rank {}", wanted.to),
-                };
-                format!(
-                    "sent a message with tag {} to {to}{instead} {place}{unlike}",
-                    sent.tag
-                )
-            }
-        }
-    }
 }
 
 /// The messages that went astray and are waited for; one for each who waits.

@@ -3,7 +3,7 @@
 //! collective operation.
 
 use crate::astray::Misdirection;
-use crate::cause::{Alike, Cause, Deed, way};
+use crate::cause::{Alike, Cause, Deed, Part};
 use crate::departure::{departure, unlike_before};
 use crate::exchange::left_out_of_exchange;
 use crate::gap::{Gap, gap};
@@ -423,18 +423,18 @@ fn wrong(
     };
     let usual = right.first().and_then(name);
     let way = |side: usize| match (&usual, disagreement.callers.get(side)) {
-        (Some(name), Some(callers)) => format!("called {name}{}", way(callers)),
-        _ => "came another way".to_owned(),
+        (Some(name), Some(callers)) => Part::CalledFrom(name.clone(), callers.clone()),
+        _ => Part::OtherWay,
     };
-    let told = |said: &str, side: usize| match mismatch.aspect {
-        Aspect::Function => format!("called {said}"),
-        Aspect::Root => format!("named root {said}"),
-        Aspect::Reduction | Aspect::Size | Aspect::Terms => format!("had {said}"),
+    let part = |said: &str, side: usize| match mismatch.aspect {
+        Aspect::Function => Part::Called(said.to_owned()),
+        Aspect::Root => Part::Root(said.to_owned()),
+        Aspect::Reduction | Aspect::Size | Aspect::Terms => Part::Had(said.to_owned()),
         Aspect::Way => way(side),
     };
-    let told_of_it = |said: &str, side: usize| match (mismatch.aspect, &usual) {
-        (Aspect::Reduction, Some(name)) => format!("called {name} with {said}"),
-        _ => told(said, side),
+    let own = |said: &str, side: usize| match (mismatch.aspect, &usual) {
+        (Aspect::Reduction, Some(name)) => Part::CalledWith(name.clone(), said.to_owned()),
+        _ => part(said, side),
     };
     let victims = victims(waiting);
     let each = (1..)
@@ -446,8 +446,8 @@ fn wrong(
         let deed = Deed::Differed {
             instead_of: usual.clone().filter(|it| *it != name),
             name,
-            said: told_of_it(said, side),
-            most: told(most, 0),
+            did: own(said, side),
+            most: part(most, 0),
             by_normal: disagreement.right == Right::Normal,
             stops,
         };
@@ -470,7 +470,7 @@ mod tests {
     use lockstep_comm::{PartKind, Peer};
 
     /// All reduce, rank 1 by another operation; then the last waits for a message of one of them.
-    fn reduced(awaited: u32) -> Vec<String> {
+    fn reduced(awaited: u32) -> Vec<(u32, Deed)> {
         let mut job = Job::default();
         for task in 0..4 {
             let mut kind = collective("MPI_Allreduce", None);
@@ -487,14 +487,20 @@ mod tests {
         let all: Vec<Disagreement> = all.map(Disagreement::from).collect();
         assert!(differed(&all, &job.0, &job.waiting()).is_empty());
         let found = misled(&all, &job.0, &job.waiting());
-        let said = |it: &Cause| format!("rank {} {}", it.task, it.sentence());
-        found.iter().map(said).collect()
+        found.into_iter().map(|it| (it.task, it.deed)).collect()
     }
 
     #[test]
     fn who_reduced_otherwise_and_is_waited_for() {
-        let told = "rank 1 called MPI_Allreduce with MPI_MIN where most had MPI_SUM";
-        assert_eq!(reduced(1), [told]);
+        let deed = Deed::Differed {
+            name: "MPI_Allreduce".into(),
+            instead_of: None,
+            did: Part::CalledWith("MPI_Allreduce".into(), "MPI_MIN".to_owned()),
+            most: Part::Had("MPI_SUM".to_owned()),
+            by_normal: false,
+            stops: false,
+        };
+        assert_eq!(reduced(1), [(1, deed)]);
         assert!(reduced(2).is_empty());
     }
 }

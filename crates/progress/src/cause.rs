@@ -6,8 +6,7 @@ use crate::gap::Gap;
 use crate::lapse::Lapse;
 use crate::omission::Omission;
 use lockstep_diagnosis::{Callers, Hypothesis, Kind};
-use lockstep_trace::threads::{self, Library};
-use lockstep_trace::{SourceLine, TraceName, base_name, brief, c_name, is_standard, ranges};
+use lockstep_trace::{Site, SourceLine, TraceName, is_standard};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,10 +21,8 @@ pub struct Cause {
     pub deed: Deed,
     /// The call that it was, or earlier ones like that which it left out.
     pub(crate) alike: Alike,
-    /// Where these were made: ` at halo.c:77`; empty where that is not known.
-    pub site: String,
-    /// The same as lines.
-    pub lines: Vec<SourceLine>,
+    /// Where these were made.
+    pub site: Option<Site>,
     /// How it is ranked beside others.
     pub hypothesis: Hypothesis,
 }
@@ -68,10 +65,10 @@ pub enum Deed {
         name: Arc<str>,
         /// Which most called, where that is another.
         instead_of: Option<Arc<str>>,
-        /// What it said of it: `called MPI_Barrier`.
-        said: String,
-        /// What most said, or those who are right.
-        most: String,
+        /// How it took part.
+        did: Part,
+        /// How most did, or those who are right.
+        most: Part,
         /// Whether a normal run says who is right.
         by_normal: bool,
         /// Whether it cannot complete for that.
@@ -79,8 +76,36 @@ pub enum Deed {
     },
 }
 
+/// How a task took part in a collective operation, as far as others did otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// It called this.
+    Called(String),
+    /// It called this with that.
+    CalledWith(Arc<str>, String),
+    /// It called this from there.
+    CalledFrom(Arc<str>, Callers),
+    /// It called this there.
+    CalledAt {
+        /// What.
+        name: Arc<str>,
+        /// In which line, if that is known.
+        line: Option<SourceLine>,
+        /// Whether others called the same there, in another communicator.
+        is_apart: bool,
+    },
+    /// It named this root.
+    Root(String),
+    /// It had this size, reduction, or these terms.
+    Had(String),
+    /// It came another way.
+    OtherWay,
+}
+
 impl Cause {
-    pub(crate) fn of(task: u32, deed: Deed) -> Self {
+    /// Of this task, for which nobody is known to wait.
+    #[must_use]
+    pub fn of(task: u32, deed: Deed) -> Self {
         Self {
             task,
             victims: Vec::new(),
@@ -93,8 +118,7 @@ impl Cause {
             },
             hypothesis: Hypothesis::new(task, kind(&deed)),
             deed,
-            site: String::new(),
-            lines: Vec::new(),
+            site: None,
         }
     }
 
@@ -112,6 +136,26 @@ impl Cause {
         it.holds_up = is_departure && self.victims.iter().any(|it| held_up.contains(it));
         if it.kind == Kind::Stops && beside_normal && !by_normal {
             it.kind = Kind::Outvoted;
+        }
+    }
+
+    /// Where its call was made, or those like it.
+    #[must_use]
+    pub fn lines(&self) -> &[SourceLine] {
+        self.site.as_ref().map_or(&[], |it| &it.lines)
+    }
+
+    /// Whether the same is to be said of it, whatever calls led there.
+    pub(crate) fn is_told_as(&self, other: &Self) -> bool {
+        let told = |it: &Departure| {
+            let place = it.frames.last().cloned();
+            (it.left_out.clone(), it.instead.clone(), place)
+        };
+        match (&self.deed, &other.deed) {
+            (Deed::Departed { departure, .. }, Deed::Departed { departure: of, .. }) => {
+                told(departure) == told(of) && self.lines() == other.lines()
+            }
+            (deed, of) => deed == of,
         }
     }
 
@@ -164,35 +208,6 @@ impl Cause {
     /// Whether it is one that this task sent.
     pub(crate) fn is_of_a_message_of(&self, task: u32) -> bool {
         matches!(&self.deed, Deed::Misdirected(message) if message.from == task)
-    }
-
-    /// What the task did, without its name: `left out MPI_Isend in exchange() (call 21)`.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        match &self.deed {
-            Deed::Departed { departure, .. } => departure.sentence(&self.site),
-            Deed::Lapsed(lapse) => lapse.sentence(&self.site),
-            Deed::Skipped(gap) => gap.sentence(&self.site),
-            Deed::Omitted(omission) => omission.sentence(&self.site),
-            Deed::Misdirected(message) => message.sentence(&self.site),
-            Deed::Passed(name) => format!("went on without calling {name}"),
-            Deed::WentOn => match self.victims.as_slice() {
-                [one] => format!("went on without sending rank {one} what it waits for"),
-                many => format!(
-                    "went on without sending ranks {} what they wait for",
-                    ranges(many)
-                ),
-            },
-            Deed::Differed {
-                said,
-                most,
-                by_normal,
-                ..
-            } => match by_normal {
-                true => format!("{said} where it {most} in a normal run"),
-                false => format!("{said} where most {most}"),
-            },
-        }
     }
 
     /// The functions whose calls were wrong, or are missing.
@@ -252,66 +267,4 @@ impl Departure {
             _ => None,
         }
     }
-
-    /// `left out MPI_Isend at halo.c:77 in exchange() (call 21)`; `site` is ` at halo.c:77`, or empty.
-    #[must_use]
-    pub fn sentence(&self, site: &str) -> String {
-        let list = |names: &[String]| {
-            let several = |same: &[String]| match same.len() {
-                1 => call(&same[0]),
-                many => format!("{} ({many} times)", call(&same[0])),
-            };
-            let names: Vec<String> = names.chunk_by(|a, b| a == b).map(several).collect();
-            names.join(", ")
-        };
-        let mut text = match (self.left_out.is_empty(), self.instead.is_empty()) {
-            (true, _) => format!("called {}{site} besides", list(&self.instead)),
-            (false, true) => format!("left out {}{site}", list(&self.left_out)),
-            (false, false) => format!(
-                "called {}{site} instead of {}",
-                list(&self.instead),
-                list(&self.left_out)
-            ),
-        };
-        if let Some((function, nth)) = self.frames.last() {
-            text.push_str(&format!(" in {}", brief(base_name(function))));
-            if *nth > 1 {
-                text.push_str(&format!(" (call {nth})"));
-            }
-        }
-        text
-    }
-}
-
-/// A function as sentences have it.
-fn call(name: &str) -> String {
-    let of_threads = |name: &str| {
-        let it = threads::meaning(name);
-        it.is_runtime() || it.library == Library::Pthread
-    };
-    match c_name(name) {
-        name if name.starts_with("MPI_") || of_threads(&name) => name.into_owned(),
-        _ => brief(base_name(name)),
-    }
-}
-
-/// ` in sum(), called at solve.c:31 in gather(), under couple()`: by which calls a side came to an operation.
-pub(crate) fn way(callers: &Callers) -> String {
-    let mut text = match callers.within.as_str() {
-        "" => return String::new(),
-        name => format!(" in {}", brief(base_name(name))),
-    };
-    if let Some(caller) = &callers.called_in {
-        let at = match callers.lines.as_slice() {
-            [] => String::new(),
-            [one] => format!(" at {}", one.brief()),
-            [one, two] => format!(" at {} or {}", one.brief(), two.line),
-            [one, more @ ..] => format!(" at {} or {} other places", one.brief(), more.len()),
-        };
-        text.push_str(&format!(", called{at} in {}", brief(base_name(caller))));
-    }
-    if let Some(under) = &callers.under {
-        text.push_str(&format!(", under {}", brief(base_name(under))));
-    }
-    text
 }

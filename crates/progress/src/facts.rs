@@ -6,10 +6,10 @@ use crate::cause::{Cause, Deed};
 use crate::ends::{crashed, ended};
 use crate::inside::Inside;
 use crate::judgement::named;
-use crate::place_words::telling;
 use crate::progress::{Facts, Progress};
+use crate::reason::died_in;
 use crate::task::{Group, Kind, Place};
-use crate::thread_words::died_in;
+use crate::whereabouts::telling;
 use lockstep_api::mpi::rules;
 use lockstep_check::Loose;
 use lockstep_check::races::Race;
@@ -139,7 +139,7 @@ impl Progress {
             },
             who: self.traces(&[cause.task]),
             function: functions.first().map(|it| (*it).to_owned()),
-            lines: cause.lines.clone(),
+            lines: cause.lines().to_vec(),
         }
     }
 
@@ -227,7 +227,11 @@ fn operation(
     let stack = open.and_then(|_| facts.progress.group_of(task));
     let lines = match stack {
         Some(group) => self::at(&group.stack).1,
-        None => called.map_or_else(Vec::new, |(it, _)| facts.sites.lines(it, at)),
+        None => {
+            let call = called.and_then(|(it, _)| facts.sites.call(it, at));
+            let site = call.and_then(|it| it.site);
+            site.map_or_else(Vec::new, |it| it.lines)
+        }
     };
     Fact {
         kind,

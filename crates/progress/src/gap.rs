@@ -44,28 +44,7 @@ pub struct Gap {
     /// What was sent between these, if anything was.
     pub instead: Option<Instead>,
     /// The operations of the calls beside.
-    pub(crate) operations: [usize; 2],
-}
-
-impl Gap {
-    /// `called MPI_Send at farm.c:38 for ranks 12 and 14, and not for rank 13 between them`; `site` is ` at farm.c:38`, or empty.
-    #[must_use]
-    pub fn sentence(&self, site: &str) -> String {
-        let Self { name, missed, .. } = self;
-        let [before, behind] = self.beside;
-        let others = format!("called {name}{site} for ranks {before} and {behind}");
-        match self.instead {
-            Some(Instead::Tag { own, usual }) => {
-                format!(
-                    "{others} with tag {usual}, and with tag {own} for rank {missed} between them"
-                )
-            }
-            Some(Instead::To(other)) => {
-                format!("{others}, and for rank {other} instead of rank {missed} between them")
-            }
-            None => format!("{others}, and not for rank {missed} between them"),
-        }
-    }
+    pub operations: [usize; 2],
 }
 
 /// A message: the operation that sent it, to whom, and its tag.

@@ -3,7 +3,9 @@
 //! Without MPI no thread waits for another process; where all processes ended well, none waits for another thread. That leaves
 //! threads that did not come to a barrier: those are looked for ([`crate::team`]) only if the program has any.
 
+use crate::clause::{Verdict, What};
 use crate::ends::ended_well;
+use crate::nonempty::NonEmpty;
 use crate::progress::Progress;
 use crate::task::{Activity, Group, Task};
 use crate::verdict;
@@ -58,6 +60,7 @@ pub fn at_a_glance(outline: &Outline) -> Option<Progress> {
         groups: vec![all],
         ..Progress::of(false, tasks, Vec::new())
     };
-    progress.verdict = verdict::over(&progress);
+    let all = What::Over(verdict::over(&progress));
+    progress.verdict = Verdict::new(NonEmpty::one(all.into()));
     Some(progress)
 }

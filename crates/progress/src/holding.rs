@@ -3,6 +3,7 @@
 //! *Costs*: a pass over the events of such a thread. *Not for*: locks that a library took inside.
 
 use crate::inside::Inside;
+use crate::task::Place;
 use crate::waits::Waiting;
 use lockstep_trace::{Frame, Run, SourceLine, TraceName};
 
@@ -14,18 +15,7 @@ pub(crate) struct Kept {
     /// Whether that is over, so that nobody gives it back.
     pub is_over: bool,
     /// The calls that were open when it was taken, outermost first.
-    pub stack: Vec<Call>,
-}
-
-/// A call that was open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Call {
-    /// The function.
-    pub function: String,
-    /// Whether it is a library's.
-    pub imported: bool,
-    /// Where it was called.
-    pub called_at: Option<SourceLine>,
+    pub stack: Vec<Place>,
 }
 
 impl Kept {
@@ -69,7 +59,7 @@ pub(crate) fn kept(run: &Run, waiting: &Waiting) -> Vec<Kept> {
         let frames = run.taken(thread, hold)?;
         let call = |frame: Frame| {
             let function = run.function(frame.function);
-            Call {
+            Place {
                 function: function.name.clone(),
                 imported: function.imported,
                 called_at: frame.called_at,

@@ -24,7 +24,6 @@
 use crate::departure::communicates;
 use crate::habit::{Missed, OFTEN, lacks};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
-use lockstep_trace::brief;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
@@ -57,25 +56,6 @@ impl Lapse {
     #[must_use]
     pub fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
-    }
-
-    /// `left out MPI_Send at sweep.c:31 in give(), unlike in its 22 other rounds`; `site` is ` at sweep.c:31`, or empty.
-    #[must_use]
-    pub fn sentence(&self, site: &str) -> String {
-        let Self { own, others, .. } = self;
-        let name = self.name();
-        let within = self.path.iter().rev().nth(1);
-        let within = within.map_or(String::new(), |it| format!(" in {}", brief(it)));
-        let own = match own {
-            1 => "its other round".to_owned(),
-            many => format!("its {many} other rounds"),
-        };
-        let others = match others {
-            0 => String::new(),
-            1 => " and in one of others".to_owned(),
-            many => format!(" and in {many} of others"),
-        };
-        format!("left out {name}{site}{within}, unlike in {own}{others}")
     }
 }
 
@@ -392,12 +372,15 @@ mod tests {
         Rounds::new(&forest, &roots).lapse(0, missed)
     }
 
-    fn of_messages(texts: &[&str]) -> Option<String> {
+    /// The call that is missing with its caller, and the rounds of the task and of others that have it.
+    fn of_messages(texts: &[&str]) -> Option<(String, u64, u64)> {
         let missed = Missed {
             message: true,
             ..Missed::default()
         };
-        lapse(texts, &missed).map(|it| it.sentence(""))
+        let found = lapse(texts, &missed)?;
+        let call = &found.path[found.path.len() - 2..];
+        Some((call.join("/"), found.own, found.others))
     }
 
     const ROUND: &str = "MPI_Recv work MPI_Send ";
@@ -408,14 +391,12 @@ mod tests {
         let first = format!("worker( {own} MPI_Recv work MPI_Recv(");
         let other = format!("worker( {many} MPI_Recv(");
         let found = of_messages(&[&first, &other]);
-        let expected =
-            "left out MPI_Send in worker(), unlike in its 2 other rounds and in 9 of others";
-        assert_eq!(found.as_deref(), Some(expected));
+        let send = || "worker/MPI_Send".to_owned();
+        assert_eq!(found, Some((send(), 2, 9)));
         // Rounds since then, and a round of its own only.
         let since = format!("worker( {own} MPI_Recv work {own} MPI_Recv(");
         let found = of_messages(&[&since]);
-        let expected = "left out MPI_Send in worker(), unlike in its 4 other rounds";
-        assert_eq!(found.as_deref(), Some(expected));
+        assert_eq!(found, Some((send(), 4, 0)));
         // Others do so as well; it is not in MPI; few rounds; others miss a barrier.
         let alike = format!("worker( {many} MPI_Recv work {many} MPI_Recv(");
         assert_eq!(of_messages(&[&first, &alike]), None);
@@ -443,8 +424,7 @@ mod tests {
             fifth.repeat(4)
         );
         let found = of_messages(&[&text]);
-        let expected = "left out MPI_Send in give(), unlike in its 21 other rounds";
-        assert_eq!(found.as_deref(), Some(expected));
+        assert_eq!(found, Some(("give/MPI_Send".to_owned(), 21, 0)));
     }
 
     #[test]
@@ -460,12 +440,11 @@ mod tests {
         let first_five = format!("{}residual( MPI_Allreduce ) ", back.repeat(5));
         let first = format!("main( {first_five} {first_five} take( MPI_Recv(");
         let within = format!("main( {} take( MPI_Recv(", five.repeat(2));
-        let left_out = "left out MPI_Send in give(), unlike in its";
+        let send = || "give/MPI_Send".to_owned();
         let found = of_messages(&[&last, &first, &within]);
-        let expected = format!("{left_out} 9 other rounds and in 10 of others");
-        assert_eq!(found, Some(expected));
+        assert_eq!(found, Some((send(), 9, 10)));
         let found = of_messages(&[&first, &within]);
-        assert_eq!(found, Some(format!("{left_out} 10 other rounds")));
+        assert_eq!(found, Some((send(), 10, 0)));
         // Another of its part does so; it is long ago; it did so twice.
         let ago = format!(
             "main( {five} take( MPI_Recv ) residual( MPI_Allreduce ) {five} take( MPI_Recv("

@@ -19,8 +19,8 @@
 //!   others wait for it (`past`), and who stands elsewhere than most of those that wait for each other (`outnumbered`).
 //!   Each of these says what it sees; which of them is told `suspicion` asks `lockstep_diagnosis`.
 //!
-//! The files stand in four layers, and none imports upwards: values (`task`, `cause`, `progress`), what finds them, words
-//! (`*_words`, `verdict`), and the order of the steps (`analysis`).
+//! The files stand in four layers, and none imports upwards: values (`task`, `cause`, `clause`, `progress`), what finds them, the
+//! answer ([`Verdict`], by `verdict`), and the order of the steps (`analysis`). The words are those of `lockstep_wording`.
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
 //! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
@@ -31,13 +31,14 @@
 //! O(groups^2) comparisons; O(tasks + messages). *Not for*: finding what differs from a healthy run
 //! (`compare`).
 
+mod amiss;
 mod analysis;
 mod astray;
 mod beside;
 mod blame;
 mod builds;
-mod call_words;
 mod cause;
+pub mod clause;
 mod counted;
 mod departure;
 mod displaced;
@@ -55,43 +56,42 @@ mod inside;
 mod iteration;
 mod judgement;
 mod lapse;
-mod loose_words;
+mod misfit;
 mod nesting;
+mod nonempty;
 mod observe;
 mod omission;
 mod outnumbered;
 mod parting;
 mod past;
 mod place;
-mod place_words;
 mod precedent;
 mod progress;
 pub mod published;
+mod reason;
 mod recount;
 mod series;
 mod shown;
 mod sites;
 mod source;
 mod standard;
-mod stray_words;
 mod strays;
 mod suspicion;
 mod task;
 mod team;
-mod thread_words;
 mod unseen;
 mod verdict;
-mod wait_words;
 mod waits;
 mod walk;
 mod watch;
+mod whereabouts;
 mod which;
-mod why_words;
 
 pub use analysis::{analyse, analyse_against};
 pub use astray::Misdirection;
 pub use beside::analyse_beside;
-pub use cause::{Cause, Deed};
+pub use cause::{Cause, Deed, Part};
+pub use clause::{Expected, Mismatched, Potential, Unreceived, Verdict, Wants};
 pub use departure::{Departure, MOST};
 pub use gap::{Gap, Instead};
 pub use glance::at_a_glance;
@@ -99,14 +99,16 @@ pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
 pub use lockstep_check::{Aspect, Chosen, Loose, LooseEnd, Mismatch};
 pub use lockstep_comm::{Circle, CommunicatorId, Doing, Lock, PartId};
-pub use loose_words::sentence as loose_sentence;
+pub use nonempty::{NonEmpty, Subject};
 pub use omission::{Evidence, Omission};
 pub use progress::Progress;
 pub use source::Follower;
-pub use strays::Unreceived;
+pub use suspicion::Charge;
 pub use task::{Activity, Group, Kind, Place, Polling, Task};
+pub use team::Truant;
 pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
 pub use watch::{Standing, Watch};
+pub use whereabouts::{Iteration, Line, OpenCall, Whereabouts};
 
 #[cfg(test)]
 mod message_tests;

@@ -3,7 +3,7 @@
 
 use crate::{Circle, Waiting, Why};
 use lockstep_api::mpi::Epoch;
-use lockstep_check::{Aspect, loose_ends, mismatches};
+use lockstep_check::{Aspect, LooseEnd, loose_ends, mismatches};
 pub(crate) use lockstep_comm::job::{Job, collective, receive, resolved, send};
 use lockstep_comm::*;
 use lockstep_trace::TraceName;
@@ -501,18 +501,25 @@ fn loose_ends_are_told() {
         .end(0, State::Finished)
         .end(1, State::Finished);
     let matching = Matching::new(&job.0);
-    let found: Vec<String> = loose_ends(&job.0, &BTreeMap::new(), &job.members(), &matching)
-        .iter()
-        .map(crate::loose_sentence)
-        .collect();
-    assert_eq!(
-        found,
-        [
-            "rank 0 sent rank 1 a message with tag 3 (MPI_Send) that was never received",
-            "rank 0 sent rank 1 MPI_INT, received as MPI_FLOAT",
-            "rank 0 sent rank 1 4 MPI_INT, for which the receive had room for 3 MPI_INT",
-        ]
-    );
+    let found = loose_ends(&job.0, &BTreeMap::new(), &job.members(), &matching);
+    assert!(found.iter().all(|it| it.tasks == [0] && it.times == 1));
+    let found: Vec<LooseEnd> = found.into_iter().map(|it| it.end).collect();
+    let lost = LooseEnd::NeverReceived {
+        name: "MPI_Send".to_owned(),
+        to: 1,
+        tag: 3,
+    };
+    let other = LooseEnd::OtherDatatype {
+        sent: "MPI_INT".to_owned(),
+        received: "MPI_FLOAT".to_owned(),
+        to: 1,
+    };
+    let large = LooseEnd::TooLarge {
+        sent: "4 MPI_INT".to_owned(),
+        room: "3 MPI_INT".to_owned(),
+        to: 1,
+    };
+    assert_eq!(found, [lost, other, large]);
 }
 
 #[test]

@@ -10,7 +10,7 @@
 
 use crate::group::Order;
 use crate::place::{Coordinates, Moment, Program};
-use crate::place_words::around;
+use crate::whereabouts::around;
 use lockstep_calltree::{Builder, Forest, Function, NodeId};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! Who stands elsewhere than most of those that wait for each other.
 
-use crate::cause::{Cause, Deed};
+use crate::cause::{Cause, Deed, Part};
 use crate::task::{Group, Place};
 use crate::waits::{MOST_SHOWN, Waiting, Why, waits_of};
 use lockstep_comm::{CommunicatorId, is_named_so};
 use lockstep_diagnosis::{Hypothesis, Kind};
-use lockstep_trace::c_name;
+use lockstep_trace::{SourceLine, c_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -46,15 +46,18 @@ fn of_core(groups: &[Group], waiting: &Waiting, core: &[u32]) -> Vec<Cause> {
     }
     let cause = |task: u32| {
         let group = groups.iter().find(|it| it.tasks.contains(&task))?;
-        let ((name, mut said), (usual, most)) = (called(group)?, called(most)?);
-        if said == most {
-            said.push_str(" in another communicator");
-        }
+        let ((name, line), (usual, usual_line)) = (called(group)?, called(most)?);
+        let part = |name: &Arc<str>, line, is_apart| Part::CalledAt {
+            name: name.clone(),
+            line,
+            is_apart,
+        };
+        let is_apart = (&name, &line) == (&usual, &usual_line);
         let deed = Deed::Differed {
+            did: part(&name, line, is_apart),
+            most: part(&usual, usual_line, false),
             instead_of: Some(usual).filter(|it| *it != name),
             name,
-            said,
-            most,
             by_normal: false,
             stops: false,
         };
@@ -77,14 +80,12 @@ fn met(waiting: &Waiting, task: u32) -> Option<CommunicatorId> {
     all.filter(|it| it.len() == 1)?.pop_first()
 }
 
-/// The function of MPI that tasks are in, and that in words: `called MPI_Barrier at halo.c:77`.
-fn called(group: &Group) -> Option<(Arc<str>, String)> {
+/// The function of MPI that tasks are in, and where they called it.
+fn called(group: &Group) -> Option<(Arc<str>, Option<SourceLine>)> {
     let is_mpi = |it: &&Place| is_named_so(&it.function);
     let frame = group.stack.iter().find(is_mpi)?;
     let name = c_name(&frame.function);
-    let at = frame.called_at.as_ref();
-    let at = at.map_or(String::new(), |it| format!(" at {}", it.brief()));
-    Some((name.as_ref().into(), format!("called {name}{at}")))
+    Some((name.as_ref().into(), frame.called_at.clone()))
 }
 
 #[cfg(test)]
@@ -94,8 +95,9 @@ mod tests {
     use crate::task::Activity;
     use lockstep_comm::Peer;
 
-    /// Who is told of tasks that wait in these calls: in a collective operation, or for a message of a task.
-    fn told(calls: &[(&str, Option<u32>)]) -> Vec<String> {
+    /// Who is told of tasks that wait in these calls: in a collective operation, or for a message of a task. With what it called, and
+    /// what most did.
+    fn told(calls: &[(&str, Option<u32>)]) -> Vec<(u32, Vec<String>)> {
         let mut job = Job::default();
         let mut groups = Vec::new();
         for (task, (name, from)) in (0..).zip(calls) {
@@ -119,9 +121,8 @@ mod tests {
             });
         }
         let found = outnumbered(&groups, &job.waiting()).into_iter();
-        found
-            .map(|it| format!("rank {} {}", it.task, it.sentence()))
-            .collect()
+        let functions = |it: &Cause| it.functions().into_iter().map(str::to_owned).collect();
+        found.map(|it| (it.task, functions(&it))).collect()
     }
 
     const MEETS: (&str, Option<u32>) = ("MPI_Barrier", None);
@@ -132,7 +133,8 @@ mod tests {
 
     #[test]
     fn who_meets_alone_while_most_receive() {
-        let one = ["rank 1 called MPI_Barrier where most called MPI_Recv"];
+        let names = ["MPI_Barrier", "MPI_Recv"].map(str::to_owned);
+        let one = [(1, names.to_vec())];
         assert_eq!(told(&[receives(3), MEETS, receives(1), receives(2)]), one);
     }
 

@@ -176,7 +176,7 @@ mod tests {
     use lockstep_comm::{Mode, PartKind, Peer};
 
     /// Rank 0 went past a loop in which the others wait for it, and came to its end or waits for all.
-    fn went(state: State, kinds: Vec<PartKind>) -> Vec<String> {
+    fn went(state: State, kinds: Vec<PartKind>) -> Vec<(u32, Vec<u32>)> {
         let mut job = Job::default();
         job.call(0, "MPI_Reduce", kinds, state == State::Finished);
         let conversation = job.0.entry(0).or_default();
@@ -196,16 +196,22 @@ mod tests {
         let groups = [group(vec![0]), group(vec![1, 2, 3])];
         let order = Order::pairs(vec![vec![false, false], vec![true, false]]);
         let found = went_on(&groups, &order, &job.waiting(), &job.0);
-        let said = |it: &Cause| format!("rank {} {}", it.task, it.sentence());
-        found.iter().map(said).collect()
+        found.into_iter().map(waited_for).collect()
+    }
+
+    /// Who went on, and who waits for it.
+    fn waited_for(it: Cause) -> (u32, Vec<u32>) {
+        assert_eq!(it.deed, Deed::WentOn);
+        (it.task, it.victims)
     }
 
     #[test]
     fn who_went_on_where_others_wait_for_it() {
-        let told = "rank 0 went on without sending ranks 1-3 what they wait for";
-        assert_eq!(went(State::Finished, Vec::new()), [told]);
+        let told = (0, vec![1, 2, 3]);
+        let told = [told];
+        assert_eq!(went(State::Finished, Vec::new()), told);
         let reduces = || vec![collective("MPI_Reduce", None)];
-        assert_eq!(went(State::Waiting, reduces()), [told]);
+        assert_eq!(went(State::Waiting, reduces()), told);
         // It waits for a message itself.
         let waits = vec![receive(Peer::Task(1), Some(4))];
         assert!(went(State::Waiting, waits).is_empty());
@@ -213,7 +219,7 @@ mod tests {
 
     /// Of a pipeline of ranks 0 to 3, who sent before, and the rounds in which they are; each but the first waits for the one
     /// before it, and that for the last. `first` says which of them is behind which in the same round.
-    fn ahead(sent: bool, rounds: [u64; 4], first: &[(usize, usize)]) -> Option<String> {
+    fn ahead(sent: bool, rounds: [u64; 4], first: &[(usize, usize)]) -> Option<(u32, Vec<u32>)> {
         ahead_of(pipeline(sent), rounds, first)
     }
 
@@ -231,7 +237,7 @@ mod tests {
         job
     }
 
-    fn ahead_of(job: Job, rounds: [u64; 4], first: &[(usize, usize)]) -> Option<String> {
+    fn ahead_of(job: Job, rounds: [u64; 4], first: &[(usize, usize)]) -> Option<(u32, Vec<u32>)> {
         let group = |(task, round): (u32, u64)| Group {
             tasks: vec![task],
             stack: Vec::new().into(),
@@ -244,14 +250,12 @@ mod tests {
         let is_behind = |a| (0..4).map(|b| first.contains(&(a, b))).collect();
         let order = Order::pairs((0..4).map(is_behind).collect());
         let found = went_ahead(&groups, &order, &job.waiting(), &job.0);
-        found.map(|it| format!("rank {} {}", it.task, it.sentence()))
+        found.map(waited_for)
     }
 
     #[test]
     fn who_is_a_round_ahead_of_who_waits_for_it() {
-        let told = |rank, next| {
-            format!("rank {rank} went on without sending rank {next} what it waits for")
-        };
+        let told = |rank: u32, next: u32| (rank, vec![next]);
         assert_eq!(ahead(true, [9, 8, 8, 8], &[]), Some(told(0, 1)));
         assert_eq!(ahead(true, [9, 9, 8, 8], &[]), Some(told(1, 2)));
         assert_eq!(ahead(true, [8; 4], &[]), None);

@@ -1,9 +1,9 @@
 //! A run's progress: the whole of it, in plain values.
 
 use crate::cause::Cause;
+use crate::clause::{Doubted, Mismatched, Potential, Unreceived, Verdict};
 use crate::holding::Kept;
 use crate::sites::Sites;
-use crate::strays::Unreceived;
 use crate::task::{Group, Kind, Place, Task};
 use crate::team::Truant;
 use crate::waits::Waiting;
@@ -17,10 +17,10 @@ use lockstep_trace::{Fact, ProcessName, TraceName};
 use std::collections::BTreeMap;
 
 /// A run's progress.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Progress {
-    /// The answer in a sentence.
-    pub verdict: String,
+    /// The answer.
+    pub verdict: Verdict,
     /// Whether a task hangs.
     pub hang: bool,
     /// How.
@@ -40,28 +40,28 @@ pub struct Progress {
     pub waiting: Waiting,
     /// Collective operations that do not fit.
     pub disagreements: Vec<Disagreement>,
-    /// The same in sentences.
-    pub mismatched: Vec<String>,
-    /// What a task does alone for which an operation cannot complete, in words.
-    pub(crate) stops: Option<String>,
+    /// The first of them, with their calls.
+    pub mismatched: Vec<Mismatched>,
+    /// What a task does alone for which an operation cannot complete.
+    pub stops: Option<Mismatched>,
     /// Collective operations that do not fit, and what fits by luck, as values.
     pub(crate) unfit: Vec<Fact>,
     /// Messages and requests that came to nothing, and pairs that do not fit.
     pub loose: Vec<Loose>,
-    /// A deadlock that only buffering or the order of messages prevented, in a sentence.
-    pub potential: Option<String>,
+    /// A deadlock that only buffering or the order of messages prevented.
+    pub potential: Option<Potential>,
     /// Tasks that did something else than is normal, and made the others wait.
     pub causes: Vec<Cause>,
     /// In a deadlock: a message that nobody received, and that may have been meant for those who wait.
     pub unreceived: Option<Unreceived>,
-    /// For what tasks wait, though nothing tells that they do: in words.
-    pub(crate) doubts: BTreeMap<u32, String>,
+    /// For what tasks wait, though nothing tells that they do.
+    pub(crate) doubts: BTreeMap<u32, Doubted>,
     /// Threads that did not come to a barrier at which a task is.
     pub(crate) truants: BTreeMap<u32, Truant>,
     /// Locks that others wait for, and where they were taken.
     pub(crate) kept: Vec<Kept>,
     /// Processes that were forked, and from which.
-    pub(crate) forked: BTreeMap<ProcessName, ProcessName>,
+    pub forked: BTreeMap<ProcessName, ProcessName>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -89,30 +89,10 @@ impl Progress {
     /// Tasks of which nothing is known yet.
     pub(crate) fn of(is_mpi: bool, tasks: BTreeMap<u32, Task>, notes: Vec<String>) -> Self {
         Self {
-            verdict: String::new(),
-            hang: false,
-            kind: Kind::None,
             is_mpi,
             tasks,
-            groups: Vec::new(),
-            edges: Vec::new(),
-            least: Vec::new(),
-            waiting: Waiting::default(),
-            disagreements: Vec::new(),
-            mismatched: Vec::new(),
-            stops: None,
-            unfit: Vec::new(),
-            loose: Vec::new(),
-            potential: None,
-            causes: Vec::new(),
-            unreceived: None,
-            doubts: BTreeMap::new(),
-            truants: BTreeMap::new(),
-            kept: Vec::new(),
-            forked: BTreeMap::new(),
-            communicators: BTreeMap::new(),
-            threads: BTreeMap::new(),
             notes,
+            ..Self::default()
         }
     }
 
@@ -124,7 +104,8 @@ impl Progress {
     }
 
     /// The group that a task is in.
-    pub(crate) fn group_of(&self, task: u32) -> Option<&Group> {
+    #[must_use]
+    pub fn group_of(&self, task: u32) -> Option<&Group> {
         let has = |it: &&Group| it.tasks.binary_search(&task).is_ok();
         self.groups.iter().find(has)
     }

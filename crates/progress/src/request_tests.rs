@@ -3,7 +3,7 @@
 
 use crate::message_tests::resolved;
 use lockstep_api::mpi::Kind;
-use lockstep_check::{RuleChecker, Usage, at_once, loose_ends};
+use lockstep_check::{LooseEnd, RuleChecker, Usage, at_once, loose_ends};
 use lockstep_comm::communicators::{Meaning, Peer, Resolved};
 use lockstep_comm::{
     CommunicatorId, Conversation, Matching, Membership, Observer, Operation, Routine, Said, State,
@@ -50,7 +50,7 @@ fn receive() -> Resolved {
 }
 
 /// What rank 1 is told of, whose calls these are: `None` is one that did not come back.
-fn told(calls: &[(&str, Resolved, Option<Resolved>)], state: State) -> Vec<String> {
+fn told(calls: &[(&str, Resolved, Option<Resolved>)], state: State) -> Vec<LooseEnd> {
     let trace = TraceName::new(1, 0);
     let mut said: Said<RuleChecker> = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
     let nothing = resolved(Vec::new());
@@ -67,7 +67,8 @@ fn told(calls: &[(&str, Resolved, Option<Resolved>)], state: State) -> Vec<Strin
     let members = Membership::default();
     let usages = BTreeMap::from([(1, Usage::from(rules))]);
     let found = loose_ends(&tasks, &usages, &members, &matching);
-    found.iter().map(crate::loose_sentence).collect()
+    assert!(found.iter().all(|it| it.tasks == [1]));
+    found.into_iter().map(|it| it.end).collect()
 }
 
 #[test]
@@ -82,8 +83,10 @@ fn a_receive_that_is_given_up() {
         ],
         State::Finished,
     );
-    let given_up = "rank 1 called MPI_Request_free for MPI_Irecv, which it had not completed";
-    assert_eq!(found, [given_up, "rank 1 never completed MPI_Irecv"]);
+    let name = || "MPI_Irecv".to_owned();
+    let given_up = LooseEnd::GivenUp { name: name() };
+    let never = LooseEnd::NeverCompleted { name: name() };
+    assert_eq!(found, [given_up, never]);
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn a_message_that_a_probe_found() {
 }
 
 /// What a rank is told of that names these requests again and again; `None` is a call of which nothing is known.
-fn asks(name: &str, calls: &[Option<&str>]) -> Vec<String> {
+fn asks(name: &str, calls: &[Option<&str>]) -> Vec<LooseEnd> {
     let names = |request: &Option<&str>| {
         let handle = |it: &&str| Handle {
             raw: 7,
@@ -165,10 +168,12 @@ fn asks(name: &str, calls: &[Option<&str>]) -> Vec<String> {
 fn a_rank_asks_for_none_of_its_requests() {
     let null = Some("MPI_REQUEST_NULL");
     for name in ["MPI_Waitsome", "MPI_Testsome"] {
-        let idle = format!("rank 1 called {name} again and again with null requests only");
-        assert_eq!(asks(name, &[null; 3]), [idle.as_str()]);
+        let idle = [LooseEnd::Idle {
+            name: name.to_owned(),
+        }];
+        assert_eq!(asks(name, &[null; 3]), idle);
         // The last call of a rank that was killed need not have arguments.
-        assert_eq!(asks(name, &[null, null, null, None]), [idle.as_str()]);
+        assert_eq!(asks(name, &[null, null, null, None]), idle);
         assert!(asks(name, &[null, null, None]).is_empty());
         assert!(asks(name, &[null, null, null, Some("other")]).is_empty());
     }
@@ -187,7 +192,8 @@ fn a_request_that_no_call_made() {
         ];
         told(&calls, state)
     };
-    let unmade = "rank 1 called MPI_Wait with a request that no recorded call had made";
+    let name = "MPI_Wait".to_owned();
+    let unmade = LooseEnd::Unmade { name };
     assert_eq!(found(0x1111, State::Ended), [unmade]);
     // Whoever waits may have it from a library; and one that was made.
     assert!(found(0x1111, State::Waiting).is_empty());
@@ -195,7 +201,7 @@ fn a_request_that_no_call_made() {
 }
 
 /// A rank of which two threads wait, and this level of thread support was given.
-fn two_threads(level: i64) -> Vec<String> {
+fn two_threads(level: i64) -> Vec<LooseEnd> {
     let mut rules = RuleChecker::default();
     let threads = [TraceName::new(1, 0), TraceName::new(1, 1)];
     let provided = argument("provided", Kind::Result, Value::Number(level));
@@ -217,13 +223,16 @@ fn two_threads(level: i64) -> Vec<String> {
         &BTreeMap::from([(1, conversation)]),
         &BTreeMap::from([(1, rules.into())]),
     );
-    found.iter().map(crate::loose_sentence).collect()
+    found.into_iter().map(|it| it.end).collect()
 }
 
 #[test]
 fn two_threads_are_in_mpi_at_once() {
-    let told = "rank 1 was in MPI_Recv in thread 1.0 and in MPI_Send in thread 1.1 at once, which two threads may \
-                not be at MPI_THREAD_SERIALIZED";
-    assert_eq!(two_threads(2), [told]);
+    let at_once = LooseEnd::AtOnce {
+        name: "MPI_Recv".to_owned(),
+        thread: TraceName::new(1, 0).to_string(),
+        others: "MPI_Send in thread 1.1".to_owned(),
+    };
+    assert_eq!(two_threads(2), [at_once]);
     assert!(two_threads(3).is_empty());
 }

@@ -2,11 +2,12 @@
 //! traces of the run read once for all.
 
 use crate::cause::{Alike, Cause, Deed};
-use crate::loose_words::called_at;
+use crate::clause::Called;
 use lockstep_check::Loose;
 use lockstep_comm::Conversation;
 use lockstep_trace::{FunctionId, Run, Site, SourceLine, TraceName};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Where a function of the program calls another: the lines that its code has.
 pub(crate) fn lines_between(run: &Run, caller: &str, callee: &str) -> Vec<SourceLine> {
@@ -56,22 +57,23 @@ impl Sites {
         Self(found)
     }
 
-    /// Where an operation was called: ` at solve.c:214`, ` in step()`; empty where that is not known.
-    pub fn of(&self, conversation: &Conversation, operation: usize) -> String {
+    /// An operation's call, and where that was made if that is known.
+    pub fn call(&self, conversation: &Conversation, operation: usize) -> Option<Called> {
         let call = conversation.call(operation);
-        let site = call.and_then(|call| self.0.get(&call));
-        site.map_or(String::new(), called_at)
+        Some(Called {
+            name: conversation.operations.get(operation)?.name.clone(),
+            starts: None,
+            site: call.and_then(|call| self.0.get(&call)).cloned(),
+        })
     }
 
-    /// The lines of that.
-    pub fn lines(&self, conversation: &Conversation, operation: usize) -> Vec<SourceLine> {
-        let site = conversation.call(operation).and_then(|it| self.0.get(&it));
-        site.map_or_else(Vec::new, |it| it.lines.clone())
-    }
-
-    /// Where a call was made, likewise.
-    pub fn at(&self, call: (TraceName, u64)) -> String {
-        self.0.get(&call).map_or(String::new(), called_at)
+    /// A call of this function, likewise.
+    pub fn named(&self, name: &Arc<str>, call: (TraceName, u64)) -> Called {
+        Called {
+            name: name.clone(),
+            starts: None,
+            site: self.0.get(&call).cloned(),
+        }
     }
 
     /// Puts them to messages that went astray, and to what was left out.
@@ -80,9 +82,7 @@ impl Sites {
             let site = self.common(&it.alike).or_else(|| place_of(run, it));
             // Of what was left out the function is told already.
             let is_told = |site: &Site| it.is_misdirection() || !site.at().is_empty();
-            let site = site.filter(is_told);
-            it.site = site.as_ref().map_or(String::new(), called_at);
-            it.lines = site.map_or_else(Vec::new, |it| it.lines);
+            it.site = site.filter(is_told);
         }
     }
 

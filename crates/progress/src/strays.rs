@@ -7,17 +7,6 @@ use lockstep_comm::{Conversation, Membership, PartKind, Peer};
 use lockstep_trace::TraceName;
 use std::collections::BTreeMap;
 
-/// A message that nobody received, and that may have been meant for those who hang.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreceived {
-    /// Who sent it.
-    pub from: u32,
-    /// What it did: `sent rank 1 a message with tag 3 of #2 {0-3} that nobody received`.
-    pub sentence: String,
-    /// The operation of the sender.
-    pub(crate) operation: usize,
-}
-
 /// The message that is waited for, where none with another tag is there.
 pub(crate) fn awaited(wait: &Wait) -> Option<Awaited> {
     let Why::Message(tag) = wait.why else {

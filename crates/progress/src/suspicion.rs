@@ -5,6 +5,7 @@
 use crate::astray::astray;
 use crate::blame::{causes, deeds, differed, misled};
 use crate::cause::{Cause, Deed};
+use crate::clause::{Mismatched, Unreceived};
 use crate::displaced::displaced;
 use crate::ends::{crashed, ended};
 use crate::group::Order;
@@ -151,10 +152,9 @@ fn told(causes: Vec<Cause>, bare: &[Hypothesis]) -> Vec<Cause> {
 }
 
 impl Progress {
-    /// Who is to blame that others wait, of processes: all that are as certain as the first, and what each did, in words, if that
-    /// is known.
+    /// Who is to blame that others wait, of processes: all that are as certain as the first, and what each did, if that is known.
     #[must_use]
-    pub fn suspects(&self) -> Vec<(u32, Option<String>)> {
+    pub fn suspects(&self) -> Vec<(u32, Option<Charge<'_>>)> {
         if !self.is_mpi {
             return Vec::new();
         }
@@ -190,24 +190,28 @@ impl Progress {
         };
         let as_certain = order.iter().take_while(|it| it.0 == best);
         let places = as_certain.map(|it| it.1).filter(is_alike);
-        let stops = |it: &&Cause| matches!(it.deed, Deed::Differed { stops: true, .. });
-        let is_alone = self.causes.iter().filter(stops).count() == 1;
-        let words = |it: &Hypothesis, place| match (cause(place), it.kind) {
-            (Some(it), _) if is_alone && stops(&it) && self.stops.is_some() => self.stops.clone(),
-            (Some(cause), _) => Some(beside_normal(cause)),
-            (None, Kind::Unreceived) => self.unreceived.as_ref().map(|it| it.sentence.clone()),
-            (None, _) => None,
+        let stops_it = |it: &&Cause| matches!(it.deed, Deed::Differed { stops: true, .. });
+        let is_alone = self.causes.iter().filter(stops_it).count() == 1;
+        let charge = |it: &Hypothesis, place| match (cause(place), it.kind, &self.stops) {
+            (Some(it), _, Some(stops)) if is_alone && stops_it(&it) => {
+                Some(Charge::Differed(stops))
+            }
+            (Some(cause), ..) => Some(Charge::Caused(cause)),
+            (None, Kind::Unreceived, _) => self.unreceived.as_ref().map(Charge::Unreceived),
+            (None, ..) => None,
         };
-        let each = places.map(|it| (all[it].suspect, words(&all[it], it)));
+        let each = places.map(|it| (all[it].suspect, charge(&all[it], it)));
         each.collect()
     }
 }
 
-fn beside_normal(cause: &Cause) -> String {
-    match cause.deed {
-        Deed::Departed {
-            by_normal: true, ..
-        } => format!("{}, unlike in the normal run", cause.sentence()),
-        _ => cause.sentence(),
-    }
+/// What a suspect did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charge<'a> {
+    /// It made others wait.
+    Caused(&'a Cause),
+    /// It alone did otherwise than most in a collective operation, which cannot complete.
+    Differed(&'a Mismatched),
+    /// It sent a message that nobody received.
+    Unreceived(&'a Unreceived),
 }

@@ -95,7 +95,7 @@ pub struct Group {
     /// the first that they call, and the iteration, from 1.
     pub loops: Vec<(String, u64)>,
     /// The same, where it may be another: who goes on counts further.
-    pub(crate) turns: Vec<(String, u64)>,
+    pub turns: Vec<(String, u64)>,
     /// What it is doing.
     pub activity: Activity,
 }

@@ -16,7 +16,7 @@ use crate::habit::Counted;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
 use lockstep_comm::{Conversation, Doing, Strand};
 use lockstep_trace::threads::{Does, Meaning, meaning};
-use lockstep_trace::{Frame, Process, ProcessName, Run, Thread, TraceName};
+use lockstep_trace::{Frame, Process, ProcessName, Run, Site, Thread, TraceName};
 use std::collections::BTreeMap;
 
 /// Threads with more events are not compared.
@@ -30,13 +30,13 @@ const WAITERS: usize = 8;
 
 /// A thread that left a barrier out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Truant {
+pub struct Truant {
     /// Which.
     pub thread: TraceName,
     /// How it went another way than those that wait.
     pub departure: Departure,
-    /// Where these called what it left out: ` at step.c:12`; empty where that is not known.
-    pub site: String,
+    /// Where these called what it left out.
+    pub site: Option<Site>,
 }
 
 /// Of each task that is at a barrier, who does not come. Without MPI the first of a process stands for all.
@@ -95,8 +95,11 @@ fn truant(run: &Run, process: &Process, strands: &[&Strand]) -> Option<Truant> {
     let line = of.and_then(|it| it[1].called_at.as_ref());
     Some(Truant {
         thread: over.get(at)?.name,
+        site: line.map(|it| Site {
+            caller: caller.cloned().unwrap_or_default(),
+            lines: vec![it.clone()],
+        }),
         departure,
-        site: line.map_or(String::new(), |it| format!(" at {}", it.brief())),
     })
 }
 
@@ -184,7 +187,12 @@ mod tests {
         };
         let (waiting, over) = (roots(waiting), roots(over));
         let (at, departure) = left_out(&forest, &waiting, &over)?;
-        Some((at, departure.sentence("")))
+        assert!(departure.instead.is_empty());
+        let (function, nth) = departure.frames.last()?;
+        Some((
+            at,
+            format!("{} {function} {nth}", departure.left_out.join(" ")),
+        ))
     }
 
     const STEP: &str = "step( part meet( GOMP_barrier ) ) ";
@@ -195,7 +203,7 @@ mod tests {
         let waits = format!("region( {many} step( part meet( GOMP_barrier(");
         let first = format!("main( GOMP_parallel( {waits}");
         let short = format!("region( {STEP} step( part ) {STEP} {STEP} ) ");
-        let expected = "left out meet() in step() (call 2)".to_owned();
+        let expected = "meet step 2".to_owned();
         let found = told(&[&first, &waits, &waits], &[&short]);
         assert_eq!(found, Some((0, expected.clone())));
         // The first one did.

@@ -4,16 +4,16 @@
 //! where the processors are busy this is work that is not seen, and no sign of a hang.
 
 use crate::ends::is_mpi;
-use crate::place_words::who;
+use crate::nonempty::Subject;
 use crate::progress::Progress;
 use crate::task::Task;
 use lockstep_trace::EndKind;
 
 impl Progress {
     /// Of a run that still goes on, where every task that is there is inside a library call other than one of
-    /// MPI: `ranks 0-3 are in LAMMPS_NS::Input::file(), ...`.
+    /// MPI: who, and the call of the first.
     #[must_use]
-    pub fn unseen(&self) -> Option<String> {
+    pub fn unseen(&self) -> Option<(Subject, &str)> {
         let tasks = self.tasks.values();
         let there: Vec<&Task> = tasks.filter(|it| it.end.kind == EndKind::Running).collect();
         let calls = there.iter().map(|task| {
@@ -22,11 +22,6 @@ impl Progress {
         });
         let calls: Vec<&str> = calls.collect::<Option<_>>()?;
         let numbers: Vec<u32> = there.iter().map(|task| task.number).collect();
-        let verb = if numbers.len() == 1 { "is" } else { "are" };
-        Some(format!(
-            "{} {verb} in {}, a library's function inside which nothing is recorded (--images adds libraries)",
-            who(self, &numbers),
-            calls.first()?,
-        ))
+        Some((Subject::new(numbers)?, calls.first()?))
     }
 }

@@ -1,37 +1,46 @@
-//! One sentence: who holds the others up, where, and why.
+//! The answer: who holds the others up, where, and why.
 
-use crate::call_words::{mismatched, race, stolen};
+use crate::amiss;
 use crate::cause::{Cause, Deed};
+use crate::clause::{
+    Amiss, At, Clause, Ended, Finish, Holds, Link, Look, Places, Potential, Unreceived, Verdict,
+    Waiter, Wants, What,
+};
 use crate::ends::{crashed, is_last};
 use crate::judgement::named;
-use crate::loose_words;
-use crate::place_words::{iteration, numbered, outermost, place, place_with, who};
+use crate::misfit::{mismatched, raced, stolen};
+use crate::nonempty::{NonEmpty, Subject};
 use crate::progress::{Facts, Progress};
-use crate::stray_words;
-use crate::strays::Unreceived;
-use crate::task::{Activity, Group, Kind, Task};
-use crate::thread_words::{at, died_in, kept_locks, thread, truant};
+use crate::reason::{self, at, died_in, reason};
+use crate::task::{Activity, Group, Kind, Place, Task};
 use crate::watch::Standing;
+use crate::whereabouts::{Iteration, Whereabouts, outermost};
 use crate::which::which;
-use crate::why_words::reasons;
 use lockstep_check::{Aspect, Loose, Mismatch};
 use lockstep_comm::{Conversation, Operation};
 use lockstep_diagnosis::{Disagreement, origin};
-use lockstep_trace::{EndKind, brief};
+use lockstep_trace::EndKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// `potential` is a deadlock that buffering prevented, in words.
-pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
+/// `potential` is a deadlock that buffering prevented, or what comes of it.
+pub(crate) fn verdict(facts: &Facts<'_>, potential: Vec<What>) -> Verdict {
+    let clauses = NonEmpty::new(clauses(facts, potential));
+    clauses.map_or_else(Verdict::default, Verdict)
+}
+
+fn clauses(facts: &Facts<'_>, potential: Vec<What>) -> Vec<Clause> {
     let progress = facts.progress;
     let crashed = crashed(&progress.tasks);
     if !crashed.is_empty() {
         let ended = ended(facts, &crashed, facts.given.as_deref());
-        let text = with_cause(progress, with_misfit(facts, ended.clone(), &crashed));
-        return match facts.chance.filter(|_| text == ended) {
-            Some(chance) => format!("{ended}; {}", race(facts, chance)),
-            None => text,
-        };
+        let bare = ended.len();
+        let mut told = with_cause(progress, with_misfit(facts, ended, &crashed));
+        if let Some(chance) = facts.chance.filter(|_| told.len() == bare) {
+            let race = raced(facts, chance).map(Potential::Race);
+            told.extend(race.map(|it| What::Potential(it).into()));
+        }
+        return told;
     }
     let stops = |it: &&Disagreement| it.mismatch.prevents() && !is_past(progress, &it.mismatch);
     if let Some(stops) = progress.disagreements.iter().find(stops) {
@@ -41,56 +50,47 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     if !left.is_empty() {
         return with_misfit(facts, ended(facts, &left, None), &left);
     }
-    let least = least(progress);
-    let text = match progress.kind {
+    let least = progress.holding();
+    let told = match progress.kind {
         Kind::None => {
-            let (reason, text) = quiet(facts, potential);
-            return match reason {
-                Some(reason) => format!("{}; {text}", with_cause(progress, reason)),
-                None => with_cause(progress, text),
+            let (reason, told) = quiet(facts, potential);
+            return match reason.is_empty() {
+                true => with_cause(progress, told),
+                false => [with_cause(progress, reason), told].concat(),
             };
         }
         Kind::Deadlock => with_misfit(facts, deadlock(facts), &least),
         Kind::Livelock if !progress.waiting.stuck.is_empty() => deadlock(facts),
         Kind::Livelock | Kind::Slow => with_misfit(facts, held_up(progress), &least),
     };
-    with_cause(progress, text)
+    with_cause(progress, told)
 }
 
 /// An operation that cannot complete, behind the one in which the members went apart.
-fn follows(facts: &Facts<'_>, stops: &Disagreement) -> String {
+fn follows(facts: &Facts<'_>, stops: &Disagreement) -> Vec<Clause> {
     let origin = origin(&facts.progress.disagreements, stops);
-    let text = mismatched(facts, origin);
-    match std::ptr::eq(origin, stops) {
-        true => text,
-        false => format!("{text}; then {}", mismatched(facts, stops)),
+    let of = |it| mismatched(facts, it).map(What::Mismatch);
+    let mut told: Vec<Clause> = of(origin).map(Clause::from).into_iter().collect();
+    if !std::ptr::eq(origin, stops) {
+        let link = Link::Then;
+        told.extend(of(stops).map(|what| Clause { link, what }));
     }
+    told
 }
 
 /// Which call a task left out or made besides says more than which operation it made instead.
-fn with_way(progress: &Progress, text: String) -> String {
+fn with_way(progress: &Progress, told: Vec<Clause>) -> Vec<Clause> {
     match progress.causes.first() {
-        Some(cause) if cause.is_departure() && cause.by_normal() => caused(progress, cause, &text),
-        _ => text,
+        Some(cause) if cause.is_departure() && cause.by_normal() => caused(progress, cause, told),
+        _ => told,
     }
 }
 
-fn with_cause(progress: &Progress, text: String) -> String {
+fn with_cause(progress: &Progress, told: Vec<Clause>) -> Vec<Clause> {
     match progress.causes.first() {
-        Some(cause) => caused(progress, cause, &text),
-        None => text,
+        Some(cause) => caused(progress, cause, told),
+        None => told,
     }
-}
-
-/// The least-progressed tasks.
-fn least(progress: &Progress) -> Vec<u32> {
-    let groups = progress.least.iter().map(|it| &progress.groups[*it]);
-    groups.flat_map(|it| &it.tasks).copied().collect()
-}
-
-/// What a watch tells of a job whose tasks call on and on.
-pub(crate) fn livelocked(progress: &Progress) -> String {
-    with_mistake(progress, held_up(progress), &least(progress))
 }
 
 /// Whether all came to their end, whatever they had said.
@@ -100,7 +100,7 @@ fn is_past(progress: &Progress, mismatch: &Mismatch) -> bool {
 }
 
 /// What these tasks got that did not fit may be why they came no further.
-fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
+fn with_misfit(facts: &Facts<'_>, mut told: Vec<Clause>, tasks: &[u32]) -> Vec<Clause> {
     let progress = facts.progress;
     let takes_part = |it: &&Disagreement| {
         let it = &it.mismatch;
@@ -114,9 +114,11 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
         let apart: BTreeSet<u32> = dissenters(found).collect();
         let is_alike = |it: &&Disagreement| dissenters(it).any(|task| apart.contains(&task));
         let first = progress.disagreements.iter().find(is_alike);
-        return format!("{text}; {}", mismatched(facts, first.unwrap_or(found)));
+        let first = mismatched(facts, first.unwrap_or(found));
+        told.extend(first.map(|it| What::Mismatch(it).into()));
+        return told;
     }
-    with_mistake(progress, text, tasks)
+    with_mistake(progress, told, tasks)
 }
 
 /// Who did not say what most said.
@@ -126,7 +128,7 @@ fn dissenters(of: &Disagreement) -> impl Iterator<Item = u32> {
 }
 
 /// What these tasks did wrong by themselves, or got that did not fit, may be why.
-fn with_mistake(progress: &Progress, text: String, tasks: &[u32]) -> String {
+fn with_mistake(progress: &Progress, mut told: Vec<Clause>, tasks: &[u32]) -> Vec<Clause> {
     let is_killed = are_killed(progress);
     let has_ended = |task: &u32| {
         let task = progress.tasks.get(task);
@@ -148,72 +150,61 @@ fn with_mistake(progress: &Progress, text: String, tasks: &[u32]) -> String {
         stack.iter().any(crate::ends::is_mpi)
     };
     match progress.loose.iter().find(receives) {
-        Some(loose) => format!("{text}; {}", loose_words::sentence(loose)),
-        None if !progress.is_mpi && tasks.iter().any(calls_mpi) => {
-            format!("{text}; no process had called MPI_Init")
-        }
-        None => text,
+        Some(loose) => told.push(What::Loose(loose.clone()).into()),
+        None if !progress.is_mpi && tasks.iter().any(calls_mpi) => told.push(What::NoInit.into()),
+        None => {}
     }
+    told
 }
 
-/// `rank 2 went ahead: it left out MPI_Isend at halo.c:77 in exchange() (call 21), unlike in a normal run; ...`.
-fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
-    let what = cause.sentence();
-    let is_alike = |it: &&Cause| it.by_normal() && it.sentence() == what;
+/// What a task did, and all that did the same: first if a normal run shows it, else behind what came of it.
+fn caused(progress: &Progress, cause: &Cause, mut told: Vec<Clause>) -> Vec<Clause> {
+    let is_alike = |it: &&Cause| it.by_normal() && it.is_told_as(cause);
     let alike = progress.causes.iter().filter(is_alike).map(|it| it.task);
-    let mut tasks: Vec<u32> = alike.chain([cause.task]).collect();
-    tasks.sort_unstable();
-    tasks.dedup();
-    let who = who(progress, &tasks);
-    match &cause.deed {
-        Deed::Departed { by_normal, .. } if *by_normal => {
-            let it = if tasks.len() == 1 { "it" } else { "they" };
-            format!("{who} went ahead: {it} {what}, unlike in a normal run; {text}")
-        }
-        Deed::Departed { .. } => format!("{text}; {who} {what}, unlike in all its calls before"),
-        _ => format!("{text}; {who} {what}"),
+    let who: BTreeSet<u32> = alike.chain([cause.task]).collect();
+    let at = match cause.deed {
+        Deed::Departed {
+            by_normal: true, ..
+        } => 0,
+        _ => told.len(),
+    };
+    if let Some(who) = Subject::new(who.into_iter().collect()) {
+        told.insert(at, What::Caused(who, cause.clone()).into());
     }
+    told
 }
 
 /// The others that wait, where most of them are.
-fn crowd(progress: &Progress, without: &BTreeSet<u32>) -> Option<String> {
-    let waiting = |group: &&Group| {
-        group.activity == Activity::Communication
-            && !group.tasks.iter().any(|task| without.contains(task))
-    };
-    let largest = progress
-        .groups
-        .iter()
-        .filter(waiting)
-        .max_by_key(|group| group.tasks.len())?;
-    let verb = if largest.tasks.len() == 1 {
-        "waits"
-    } else {
-        "wait"
-    };
-    let many = largest.tasks.len() > 3;
-    let subject = match many {
-        true => format!(
-            "{} of {} {}s",
-            largest.tasks.len(),
-            progress.tasks.len(),
-            if progress.is_mpi { "rank" } else { "thread" }
-        ),
-        false => who(progress, &largest.tasks),
-    };
+fn crowd(progress: &Progress, without: &BTreeSet<u32>) -> Option<What> {
+    let largest = waiting_groups(progress, without).max_by_key(|it| it.tasks.len())?;
     // Of those that are in the deadlock it is said for whom.
     let core = progress.waiting.cores.iter().flatten();
     let in_core = core.filter(|it| largest.tasks.contains(it)).count();
     let why = match largest.tasks.as_slice() {
         [first, ..] if in_core == largest.tasks.len() => {
-            let mut each = largest.tasks.iter().map(|it| reasons(progress, *it));
-            let reason = reasons(progress, *first);
+            let mut each = largest.tasks.iter().map(|it| reason(progress, *it));
+            let reason = reason(progress, *first);
             reason.filter(|first| each.all(|it| it.as_ref() == Some(first)))
         }
         _ => None,
     };
-    let why = why.map_or(String::new(), |it| format!(", {it}"));
-    Some(format!("{subject} {verb} {}{why}", place(largest)))
+    Some(What::Crowd {
+        who: Subject::new(largest.tasks.clone())?,
+        by_name: false,
+        at: Whereabouts::of(largest),
+        why,
+    })
+}
+
+/// Groups that wait, without those of these tasks.
+fn waiting_groups<'a>(
+    progress: &'a Progress,
+    without: &BTreeSet<u32>,
+) -> impl Iterator<Item = &'a Group> {
+    progress.groups.iter().filter(|group| {
+        let is_one = |task| without.contains(task);
+        group.activity == Activity::Communication && !group.tasks.iter().any(is_one)
+    })
 }
 
 /// Of a deadlock, the message that may have been meant for those who are named in it.
@@ -221,163 +212,171 @@ pub(crate) fn unreceived(facts: &Facts<'_>) -> Option<Unreceived> {
     let progress = facts.progress;
     let subjects = || named(progress).into_iter().collect();
     (progress.kind == Kind::Deadlock)
-        .then(|| stray_words::hint(facts, &subjects()))
+        .then(|| amiss::unreceived(facts, &subjects()))
         .flatten()
 }
 
-fn deadlock(facts: &Facts<'_>) -> String {
-    let progress = facts.progress;
-    let named = named(progress);
-    let subjects: BTreeSet<u32> = named.iter().copied().collect();
-    // Those who wait alike are told together.
-    let mut clauses: Vec<(String, Vec<u32>)> = Vec::new();
+/// Tasks that are named in a deadlock; those who wait alike together.
+fn waiters(progress: &Progress, named: &[u32]) -> Vec<Waiter> {
+    let mut waiters: Vec<Waiter> = Vec::new();
     for task in named {
-        let Some(group) = progress.group_of(task) else {
+        let Some(group) = progress.group_of(*task) else {
             continue;
         };
-        let reason = reasons(progress, task).map_or(String::new(), |it| format!(", {it}"));
-        let polls = progress.tasks.get(&task).and_then(|it| it.polls.as_ref());
-        let place = match polls {
+        let polls = progress.tasks.get(task).and_then(|it| it.polls.as_ref());
+        let at = Some(match polls {
             Some(polls) => asks(group, &polls.name),
-            None => place(group),
-        };
-        let text = format!("{place}{reason}");
-        match clauses.iter_mut().find(|it| it.0 == text) {
-            Some((_, tasks)) => tasks.push(task),
-            None => clauses.push((text, vec![task])),
+            None => At::In(Whereabouts::of(group)),
+        });
+        let why = reason(progress, *task);
+        let alike = waiters.iter_mut().find(|it| it.at == at && it.why == why);
+        match alike {
+            Some(it) => it.who.push(*task),
+            None => waiters.push(Waiter {
+                who: Subject::one(*task),
+                at,
+                why,
+            }),
         }
     }
     // Who came to its end while others wait for it is not left out.
-    let is_at_an_end = |it: &(String, Vec<u32>)| {
-        let group = it.1.first().and_then(|task| progress.group_of(*task));
+    let is_at_an_end = |it: &Waiter| {
+        let group = progress.group_of(*it.who.first());
         group.is_some_and(|it| it.stack.iter().any(is_last))
     };
-    if let Some(at) = clauses.iter().position(is_at_an_end)
+    if let Some(at) = waiters.iter().position(is_at_an_end)
         && at >= MOST_CLAUSES
     {
-        clauses.swap(at, MOST_CLAUSES - 1);
+        waiters.swap(at, MOST_CLAUSES - 1);
     }
-    let left: usize = clauses.iter().skip(MOST_CLAUSES).map(|it| it.1.len()).sum();
-    let mut said: Vec<String> = clauses
-        .iter()
-        .take(MOST_CLAUSES)
-        .map(|(text, tasks)| {
-            let verb = if tasks.len() == 1 { "waits" } else { "wait" };
-            format!("{} {verb} {text}", who(progress, tasks))
-        })
-        .collect();
-    if left > 0 {
-        said.push(format!("and {left} more of them"));
+    // A deadlock has a subject, wherever that is.
+    if waiters.is_empty() {
+        let who = Subject::new(progress.waiting.stuck.iter().copied().collect());
+        let (at, why) = (None, None);
+        waiters.extend(who.map(|who| Waiter { who, at, why }));
     }
-    let kind = match progress.kind {
-        Kind::Livelock => "livelock",
-        _ => "deadlock",
-    };
-    let mut text = format!("{kind}: {}", said.join("; "));
+    waiters
+}
+
+fn deadlock(facts: &Facts<'_>) -> Vec<Clause> {
+    let progress = facts.progress;
+    let named = named(progress);
+    let subjects: BTreeSet<u32> = named.iter().copied().collect();
+    let mut waiters = waiters(progress, &named);
+    let left = waiters.split_off(waiters.len().min(MOST_CLAUSES));
+    let stuck = NonEmpty::new(waiters).map(|waiters| What::Stuck {
+        is_livelock: progress.kind == Kind::Livelock,
+        waiters,
+        more: left.iter().map(|it| it.who.len()).sum(),
+    });
     let which = which(facts, &subjects.iter().copied().collect::<Vec<u32>>());
-    for clause in which.into_iter().chain(kept_locks(progress)) {
-        text.push_str(&format!("; {clause}"));
-    }
-    let hint = stray_words::unstarted(facts, &subjects)
-        .or_else(|| stray_words::not_received(facts, &subjects));
-    let hint = hint.or_else(|| stray_words::other_tag_wanted(facts, &subjects));
-    let hint = hint.or_else(|| {
-        let stray = stray_words::hint(facts, &subjects)?;
+    let which = which.map(|(task, calls)| What::Began(task, calls));
+    let stolen = stolen(facts, &subjects).map(|(task, call)| What::Stolen(task, call));
+    let all = (stuck.into_iter().chain(which))
+        .chain(kept_locks(progress))
+        .chain(amiss(facts, &subjects).map(What::Amiss))
+        .chain(stolen)
+        .chain(crowd(progress, &subjects))
+        .chain(truants(progress));
+    all.map(Clause::from).collect()
+}
+
+/// Why a message does not come that those wait for.
+fn amiss(facts: &Facts<'_>, subjects: &BTreeSet<u32>) -> Option<Amiss> {
+    let unreceived = || {
+        let stray = amiss::unreceived(facts, subjects)?;
         // That it is another than the one that is waited for says more.
-        let first = progress.causes.first();
+        let first = facts.progress.causes.first();
         let is_of_it = |it: &Cause| {
             it.is_of_a_message_of(stray.from) || it.task == stray.from && it.left_a_message_out()
         };
-        if first.is_some_and(is_of_it) {
-            return None;
+        (!first.is_some_and(is_of_it)).then_some(Amiss::Unreceived(stray))
+    };
+    amiss::unstarted(facts, subjects)
+        .or_else(|| amiss::not_received(facts, subjects))
+        .or_else(|| amiss::other_tag_wanted(facts, subjects))
+        .or_else(unreceived)
+        .or_else(|| amiss::sent_elsewhere(facts, subjects))
+}
+
+/// Where locks were taken that others wait for; first of those who are over.
+fn kept_locks(progress: &Progress) -> impl Iterator<Item = What> {
+    let over = progress.kept.iter().filter(|it| it.is_over);
+    let others = progress.kept.iter().filter(|it| !it.is_over);
+    over.chain(others).take(reason::MOST).map(|kept| {
+        // What the program's own line calls, whatever a header of the system does there.
+        let is_own = |it: &Place| {
+            let line = it.called_at.as_ref();
+            line.is_some_and(|it| !it.is_of_the_system())
+        };
+        let depth = kept.stack.iter().rposition(is_own);
+        let depth = depth.map_or(kept.stack.len(), |at| at + 1);
+        let mut stack = kept.stack[..depth].to_vec();
+        if let Some(last) = stack.last_mut() {
+            last.imported = true;
         }
-        Some(format!(
-            "{} {}",
-            who(progress, &[stray.from]),
-            stray.sentence
-        ))
-    });
-    let hint = hint.or_else(|| stray_words::sent_elsewhere(facts, &subjects));
-    for hint in hint.into_iter().chain(stolen(facts, &subjects)) {
-        text.push_str(&format!("; {hint}"));
-    }
-    if let Some(crowd) = crowd(progress, &subjects) {
-        text.push_str(&format!("; {crowd}"));
-    }
-    with_truants(progress, text)
+        What::Took {
+            thread: kept.thread,
+            at: Whereabouts::of_stack(&stack),
+            is_over: kept.is_over,
+        }
+    })
 }
 
 /// Who did not come to a barrier of its process.
-fn with_truants(progress: &Progress, mut text: String) -> String {
-    let truants = progress.truants.keys();
-    for truant in truants.filter_map(|it| truant(progress, *it)) {
-        text.push_str(&format!("; {truant}"));
-    }
-    text
+fn truants(progress: &Progress) -> impl Iterator<Item = What> {
+    progress.truants.values().cloned().map(What::Truant)
 }
 
 /// So many that wait for different things are told of.
 const MOST_CLAUSES: usize = 2;
 
-/// `calling MPI_Test on and on at halo.c:77 in poll(), iteration 812`: of a loop around the one that asks.
-fn asks(group: &Group, name: &str) -> String {
+/// Of who asks again and again: the loop around that.
+fn asks(group: &Group, name: &std::sync::Arc<str>) -> At {
     let own = group.stack.iter().rev().find(|it| !it.imported);
-    let calls = group.stack.iter().position(|it| it.function == name);
-    let line = calls.and_then(|at| group.stack[at].called_at.as_ref());
-    let mut text = format!("calling {name} on and on");
-    if let Some(line) = line {
-        text.push_str(&format!(" at {}", line.brief()));
-    }
-    if let Some(own) = own {
-        text.push_str(&format!(" in {}", brief(&own.function)));
-    }
+    let call = group.stack.iter().find(|it| it.function == **name);
     let asking = format!("/{name}");
     let outer = match group.loops.split_last() {
         Some(((innermost, _), outer)) if innermost.ends_with(&asking) => outer,
         _ => &group.loops,
     };
-    text.push_str(&iteration(outermost(group), outer).unwrap_or_default());
-    text
-}
-
-/// Who was seen to wait went on.
-pub(crate) fn moving() -> String {
-    "no task is seen to hang: between two looks, tasks moved".to_owned()
-}
-
-/// `nobody called anything for 60 s: rank 0 in poll at a.c:9 in main(), rank 1 in MPI_Recv at a.c:12 in main(); rank 1 waits for a
-/// message from rank 0`.
-pub(crate) fn silent(progress: &Progress, quiet: Duration) -> String {
-    let seconds = quiet.as_secs();
-    let mut text = format!("nobody called anything for {seconds} s");
-    let is_there = |it: &&Group| !matches!(it.activity, Activity::Finished | Activity::Ended);
-    let there = places(progress, progress.groups.iter().filter(is_there));
-    if !there.is_empty() {
-        text.push_str(&format!(": {there}"));
+    At::Asking {
+        name: name.clone(),
+        line: call.and_then(|it| it.called_at.clone()),
+        caller: own.map(|it| it.function.clone()),
+        iteration: Iteration::of(outermost(group), outer),
     }
-    let waits = progress.waits_told();
-    if waits.len() <= MOST_CLAUSES {
-        for wait in waits {
-            text.push_str(&format!("; {wait}"));
+}
+
+/// Nobody called anything for that long.
+fn silent(progress: &Progress, quiet: Duration) -> Vec<Clause> {
+    let is_there = |it: &&Group| !matches!(it.activity, Activity::Finished | Activity::Ended);
+    let at = places(progress.groups.iter().filter(is_there));
+    let mut waits: Vec<(Subject, Wants)> = Vec::new();
+    for (task, wants) in progress.wants() {
+        match waits.iter_mut().find(|it| it.1 == wants) {
+            Some((who, _)) => who.push(task),
+            None => waits.push((Subject::one(task), wants)),
         }
     }
-    text = with_truants(progress, text);
+    let waits = NonEmpty::new(waits).filter(|it| it.len() <= MOST_CLAUSES);
     let wrong = progress.loose.iter().find(|it| it.end.may_end_it());
-    match wrong {
-        Some(wrong) => format!("{}; {text}", loose_words::sentence(wrong)),
-        None => text,
-    }
+    let wrong = wrong.cloned().map(What::Loose).into_iter();
+    let all = wrong
+        .chain([What::Silent { quiet, at }])
+        .chain(waits.map(What::Waits))
+        .chain(truants(progress));
+    all.map(Clause::from).collect()
 }
 
-/// `rank 0 in MPI_Send at a.c:9 in main(), ranks 1-3 in MPI_Recv at a.c:11 in main()`, of the first few groups.
-fn places<'a>(progress: &Progress, mut groups: impl Iterator<Item = &'a Group>) -> String {
-    let clauses = groups.by_ref().take(MOST_PLACES);
-    let clauses = clauses.map(|it| format!("{} {}", who(progress, &it.tasks), place(it)));
-    let mut text = clauses.collect::<Vec<_>>().join(", ");
-    if groups.next().is_some() {
-        text.push_str(", and others elsewhere");
-    }
-    text
+/// The first few groups.
+fn places<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<Places> {
+    let place = |it: &Group| Some((Subject::new(it.tasks.clone())?, Whereabouts::of(it)));
+    let mut all: Vec<_> = groups.filter_map(place).collect();
+    let more = all.len() > MOST_PLACES;
+    all.truncate(MOST_PLACES);
+    let groups = NonEmpty::new(all)?;
+    Some(Places { groups, more })
 }
 
 /// Whether all of these wait in collective operations, it is not known for whom: they may be victims as others are.
@@ -390,135 +389,103 @@ fn is_blind(progress: &Progress, tasks: &[u32]) -> bool {
 }
 
 /// The others that wait where most of them are, in whichever iteration.
-fn all_others(progress: &Progress, without: &BTreeSet<u32>) -> Option<String> {
-    let waits = |it: &&Group| {
-        it.activity == Activity::Communication
-            && !it.tasks.iter().any(|task| without.contains(task))
-    };
-    let groups = || progress.groups.iter().filter(waits);
-    let largest = groups().max_by_key(|it| it.tasks.len())?;
-    let apart = |group: &Group| {
-        place(&Group {
-            loops: Vec::new(),
-            ..group.clone()
-        })
-    };
-    let at = apart(largest);
-    let mut there = groups().filter(|it| apart(it) == at);
-    if there.clone().count() == 1 {
+fn all_others(progress: &Progress, without: &BTreeSet<u32>) -> Option<What> {
+    let apart = |group: &Group| Whereabouts::of(group).in_any_iteration();
+    let at = apart(waiting_groups(progress, without).max_by_key(|it| it.tasks.len())?);
+    let there = waiting_groups(progress, without).filter(|it| apart(it) == at);
+    let there: Vec<&Group> = there.collect();
+    if there.len() == 1 {
         return crowd(progress, without);
     }
-    let mut tasks: Vec<u32> = there.by_ref().flat_map(|it| it.tasks.clone()).collect();
+    let mut tasks: Vec<u32> = there.iter().flat_map(|it| it.tasks.clone()).collect();
     tasks.sort_unstable();
-    Some(format!("{} wait {at}", who(progress, &tasks)))
+    Some(What::Crowd {
+        who: Subject::new(tasks)?,
+        by_name: true,
+        at,
+        why: None,
+    })
 }
 
-pub(crate) fn held_up(progress: &Progress) -> String {
-    let tasks: Vec<u32> = progress
-        .least
-        .iter()
-        .flat_map(|group| &progress.groups[*group].tasks)
-        .copied()
-        .collect();
+/// Who holds the others up, and where these wait.
+pub(crate) fn held_up(progress: &Progress) -> Vec<Clause> {
+    let tasks = progress.holding();
     let subjects: BTreeSet<u32> = tasks.iter().copied().collect();
-    let others = match is_blind(progress, &tasks) {
+    let is_blind = is_blind(progress, &tasks);
+    let others = match is_blind {
         true => all_others(progress, &subjects),
         false => crowd(progress, &subjects),
     };
-    let mut text = others.map_or(String::new(), |it| format!("{it}; "));
-    if is_blind(progress, &tasks) {
-        let waits = |group: &usize| {
-            let group = &progress.groups[*group];
-            let verb = if group.tasks.len() == 1 {
-                "waits"
-            } else {
-                "wait"
+    let groups = progress.least.iter().map(|it| &progress.groups[*it]);
+    let place = |it: &Group| Some((Subject::new(it.tasks.clone())?, Whereabouts::of(it)));
+    let holders: Vec<_> = groups.filter_map(place).collect();
+    let holding = match is_blind {
+        true => NonEmpty::new(holders).map(What::Blind),
+        false => {
+            let with_reason = |(who, at): (Subject, Whereabouts)| {
+                let why = holds(progress, *who.first());
+                (who, at, why)
             };
-            let who = who(progress, &group.tasks);
-            format!("{who} {verb} {}", place(group))
-        };
-        let clauses: Vec<String> = progress.least.iter().map(waits).collect();
-        return format!("{text}{}, for whom is not known", clauses.join(", "));
-    }
-    let clauses: Vec<String> = progress
-        .least
-        .iter()
-        .map(|group| {
-            let group = &progress.groups[*group];
-            let verb = if group.tasks.len() == 1 { "is" } else { "are" };
-            let how = match progress.kind {
-                Kind::Livelock => "calling on and on",
-                _ => "still",
-            };
-            let task = group.tasks.first().copied();
-            let partly = task.filter(|it| progress.waiting.partly.contains(it));
-            let reason = partly.and_then(|it| reasons(progress, it));
-            let doubt = || task.and_then(|it| progress.doubts.get(&it)).cloned();
-            let truant = || task.and_then(|it| truant(progress, it));
-            let reason = reason.or_else(doubt).or_else(truant);
-            format!(
-                "{} {verb} {how} {}{}",
-                who(progress, &group.tasks),
-                place(group),
-                reason.map_or(String::new(), |it| format!(", {it}"))
-            )
-        })
-        .collect();
-    text.push_str(&clauses.join(", "));
-    text.push_str(LOOK);
-    text
+            let holders = holders.into_iter().map(with_reason).collect();
+            NonEmpty::new(holders).map(|holders| What::Holding {
+                is_livelock: progress.kind == Kind::Livelock,
+                holders,
+                look: Look::There,
+            })
+        }
+    };
+    others
+        .into_iter()
+        .chain(holding)
+        .map(Clause::from)
+        .collect()
+}
+
+/// Why a task that holds others up does not come.
+fn holds(progress: &Progress, task: u32) -> Option<Holds> {
+    let partly = progress.waiting.partly.contains(&task);
+    let reason = partly.then(|| reason(progress, task)).flatten();
+    let doubt = || progress.doubts.get(&task).cloned().map(Holds::Doubts);
+    let truant = || progress.truants.get(&task).cloned().map(Holds::Truant);
+    reason.map(Holds::Waits).or_else(doubt).or_else(truant)
 }
 
 impl Progress {
-    /// Says what a watch found of a run that still goes on: whether a task hangs, how, and the sentence.
+    /// Says what a watch found of a run that still goes on: whether a task hangs, how, and the answer.
     pub fn settle(&mut self, standing: Standing) {
-        match standing {
+        let told = match standing {
             Standing::No if self.hang => {
                 (self.hang, self.kind) = (false, Kind::None);
                 self.causes.clear();
-                self.verdict = moving();
+                vec![What::NotSeen { moved: true }.into()]
             }
-            Standing::No | Standing::Hangs(Kind::Deadlock) => {}
+            Standing::No | Standing::Hangs(Kind::Deadlock) => return,
             Standing::Hangs(kind) => {
                 (self.hang, self.kind) = (true, kind);
-                if kind == Kind::Livelock && self.waiting.stuck.is_empty() {
-                    self.verdict = livelocked(self);
+                if kind != Kind::Livelock || !self.waiting.stuck.is_empty() {
+                    return;
                 }
+                with_mistake(self, held_up(self), &self.holding())
             }
             Standing::Silent(quiet) => {
                 (self.hang, self.kind) = (true, Kind::Slow);
-                self.verdict = silent(self, quiet);
+                silent(self, quiet)
             }
-        }
+        };
+        self.verdict = NonEmpty::new(told).map_or_else(Verdict::default, Verdict);
     }
 
     /// Says it as of a job that may go on yet: who holds the others up is slow so far.
     pub fn so_far(&mut self) {
-        self.verdict = so_far(&self.verdict, self.kind);
+        for it in self.verdict.0.iter_mut() {
+            if let What::Holding { look, .. } = &mut it.what {
+                *look = match self.kind {
+                    Kind::Slow => Look::SlowSoFar,
+                    _ => Look::SoFar,
+                };
+            }
+        }
     }
-}
-
-/// Behind where they are who hold the others up.
-const LOOK: &str = ": look there";
-
-/// The same of a job that may go on yet.
-pub(crate) fn so_far(verdict: &str, kind: Kind) -> String {
-    let word = if kind == Kind::Slow {
-        "slow so far"
-    } else {
-        "so far"
-    };
-    verdict.replacen(LOOK, &format!(": {word}"), 1)
-}
-
-/// ` after MPI_Send at a.c:9`: of a task that ended in its own code, the last call of MPI that is known.
-fn before(facts: &Facts<'_>, task: u32) -> Option<String> {
-    let conversation = facts.conversations.get(&task)?;
-    let (last, operation) = last_call(conversation)?;
-    let group = facts.progress.group_of(task)?;
-    let at = facts.sites.of(conversation, last);
-    let is_told = !at.is_empty() && !group.stack.iter().any(crate::ends::is_mpi);
-    is_told.then(|| format!(" after {}{at}", operation.name))
 }
 
 /// The last call of MPI of a task's only thread that made some, if it returned.
@@ -529,134 +496,127 @@ pub(crate) fn last_call(conversation: &Conversation) -> Option<(usize, &Operatio
 }
 
 /// `given` are the arguments of the call that the first of them is in.
-fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
-    let (progress, task) = (facts.progress, tasks[0]);
-    let ended = progress
-        .tasks
-        .get(&task)
-        .map_or(String::new(), |it| it.end.to_string());
-    let place = |group: &Group| match group.stack.is_empty() {
-        true => String::new(),
-        false => format!(" {}", place_with(group, given.unwrap_or_default())),
+fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> Vec<Clause> {
+    let progress = facts.progress;
+    let first = tasks.first().and_then(|it| progress.tasks.get(it));
+    let Some((task, more)) = first.zip(tasks.get(1..)) else {
+        return Vec::new();
     };
-    let whereabouts = match died_in(progress, task) {
-        Some(of) => format!(" in {}, {}", thread(progress, of), at(progress, of)),
-        None => progress.group_of(task).map_or(String::new(), place),
+    let group = progress.group_of(task.number);
+    let thread = died_in(progress, task.number);
+    let place = |group: &Group| {
+        let mut at = Whereabouts::of(group);
+        if let Some(call) = &mut at.call {
+            call.given = given.map(str::to_owned);
+        }
+        at
+    };
+    let at = match thread {
+        Some(of) => Some(self::at(progress, of)),
+        None => group.filter(|it| !it.stack.is_empty()).map(place),
+    };
+    // Of a task that ended in its own code, the last call of MPI that is known.
+    let after = || {
+        let conversation = facts.conversations.get(&task.number)?;
+        let call = facts.sites.call(conversation, last_call(conversation)?.0)?;
+        let is_told = call.site.is_some() && !group?.stack.iter().any(crate::ends::is_mpi);
+        is_told.then_some(call)
     };
     // A launcher ends in its own way, and threads with their process.
-    let is_alike = |other: &&u32| {
-        let (one, other) = (progress.tasks.get(&task), progress.tasks.get(other));
-        let is_other = |one: &Task, it: &Task| it.trace.process != one.trace.process;
-        one.zip(other)
-            .is_some_and(|(one, it)| !it.is_launcher && it.end == one.end && is_other(one, it))
+    let is_alike = |it: &&Task| {
+        !it.is_launcher && it.end == task.end && it.trace.process != task.trace.process
     };
-    let more = match tasks[1..].iter().filter(is_alike).count() {
-        0 => String::new(),
-        more => format!(" ({more} more ended so)"),
-    };
-    let early = match progress.tasks.get(&task).is_some_and(|it| it.crashed) {
-        true => "",
-        false => " without MPI_Finalize",
-    };
-    let mut text = format!(
-        "{} ended ({ended}){early}{whereabouts}{}{more}",
-        who(progress, &[task]),
-        before(facts, task).unwrap_or_default()
-    );
+    let others = more.iter().filter_map(|it| progress.tasks.get(it));
+    let ended = What::Ended(Ended {
+        task: task.number,
+        end: task.end,
+        early: !task.crashed,
+        thread,
+        at,
+        after: after(),
+        more: others.filter(is_alike).count(),
+    });
     let subjects: BTreeSet<u32> = tasks.iter().copied().collect();
-    if let Some(crowd) = crowd(progress, &subjects) {
-        text.push_str(&format!("; {crowd}"));
-    }
-    text
+    let all = [ended].into_iter().chain(crowd(progress, &subjects));
+    all.map(Clause::from).collect()
 }
 
 /// What is said of a run that does not hang; and where it was ended from outside, why MPI may have done that.
-fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String) {
+fn quiet(facts: &Facts<'_>, potential: Vec<What>) -> (Vec<Clause>, Vec<Clause>) {
     let progress = facts.progress;
     let is_over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
     let are_over = progress.tasks.values().all(|it| is_over(it.activity));
     let killed = killed(progress).filter(|_| !are_over);
     let is_killed = killed.is_some();
-    let text = match are_over {
-        true => over(progress),
-        false => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
+    let first = match are_over {
+        true => What::Over(over(progress)),
+        false => killed.unwrap_or(What::NotSeen { moved: false }),
     };
-    let with = |what: String, may_end_it: bool| match is_killed && may_end_it {
-        true => (Some(what), text.clone()),
-        false => (None, format!("{text}; but {what}")),
+    let (why, may_end_it) = match (progress.disagreements.first(), progress.loose.first()) {
+        (Some(first), _) => {
+            let first = mismatched(facts, first).map(What::Mismatch);
+            (Vec::from_iter(first), true)
+        }
+        (None, _) if !potential.is_empty() => (potential, false),
+        (None, Some(loose)) => {
+            let never_started = amiss::never_started(facts, loose).map(What::Amiss);
+            let may_end_it = loose.end.may_end_it() || loose.end.misfit_of().is_some();
+            let loose = [What::Loose(loose.clone())].into_iter();
+            (loose.chain(never_started).collect(), may_end_it)
+        }
+        (None, None) => {
+            let told = [first].into_iter().chain(truants(progress));
+            return (Vec::new(), told.map(Clause::from).collect());
+        }
     };
-    match progress.disagreements.first() {
-        Some(first) => with(mismatched(facts, first), true),
-        None => match (potential, progress.loose.first()) {
-            (Some(potential), _) => with(potential.to_owned(), false),
-            (None, Some(loose)) => {
-                let not_started = stray_words::not_started(facts, loose);
-                let why = not_started.map_or(String::new(), |it| format!("; {it}"));
-                let may_end_it = loose.end.may_end_it() || loose.end.misfit_of().is_some();
-                with(format!("{}{why}", loose_words::sentence(loose)), may_end_it)
-            }
-            (None, None) => (None, with_truants(progress, text)),
-        },
+    let mut why: Vec<Clause> = why.into_iter().map(Clause::from).collect();
+    if is_killed && may_end_it {
+        return (why, vec![first.into()]);
     }
+    if let Some(first) = why.first_mut() {
+        first.link = Link::But;
+    }
+    let told = [first.into()].into_iter().chain(why);
+    (Vec::new(), told.collect())
 }
 
-/// `all ranks were ended from outside: rank 0 in MPI_Send at a.c:9 in main(), rank 1 in MPI_Recv at a.c:11 in main()`: some
-/// launchers end all others where MPI ends one, before it has.
-fn killed(progress: &Progress) -> Option<String> {
+/// Who was ended from outside: some launchers end all others where MPI ends one, before it has.
+fn killed(progress: &Progress) -> Option<What> {
     let is_over = |it: &Group| it.activity == Activity::Finished;
     if !progress.is_mpi || !are_killed(progress) {
         return None;
     }
-    let text = places(progress, progress.groups.iter().filter(|it| !is_over(it)));
+    let at = places(progress.groups.iter().filter(|it| !is_over(it)))?;
     let tasks = progress.tasks.values();
     let finished = tasks.filter(|it| it.activity == Activity::Finished);
-    let finished: Vec<&Task> = finished.collect();
-    Some(match finished.as_slice() {
-        [] => format!("all ranks were ended from outside: {text}"),
-        some => format!(
-            "{}; the others were ended from outside: {text}",
-            finish(some)
-        ),
+    Some(What::Killed {
+        finished: by_status(finished),
+        at,
     })
 }
 
-/// What is said of tasks all of which came to their end.
-pub(crate) fn over(progress: &Progress) -> String {
-    format!("no task hangs: {}", all_finish(progress))
-}
-
-/// `all 4 ranks came to their end`; of ranks with other statuses, each status: that is no crash, but worth a word.
-fn all_finish(progress: &Progress) -> String {
-    let tasks: Vec<&Task> = progress.tasks.values().collect();
+/// How all tasks came to their end; of ranks with other statuses, each status: that is no crash, but worth a word.
+pub(crate) fn over(progress: &Progress) -> Finish {
+    let mut tasks = progress.tasks.values();
     let is_well =
-        |it: &&Task| it.end.kind != EndKind::Exited || it.end.code.is_none_or(|it| it == 0);
-    let kind = if progress.is_mpi { "rank" } else { "thread" };
-    match tasks.len() {
-        _ if progress.is_mpi && !tasks.iter().all(is_well) => finish(&tasks),
-        1 => format!("the only {kind} came to its end"),
-        all => format!("all {all} {kind}s came to their end"),
+        |it: &Task| it.end.kind != EndKind::Exited || it.end.code.is_none_or(|it| it == 0);
+    match progress.is_mpi && !tasks.all(is_well) {
+        true => Finish::ByStatus(by_status(progress.tasks.values())),
+        false => Finish::Counted(progress.tasks.len()),
     }
 }
 
-/// `ranks 0,2-3 came to their end (exit 3)`: for such a status launchers end the others.
-fn finish(tasks: &[&Task]) -> String {
+/// Who ended with which status: for some of them launchers end the others.
+fn by_status<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<(i32, Subject)> {
     let mut by_status: BTreeMap<i32, Vec<u32>> = BTreeMap::new();
     for task in tasks {
         let code = task.end.code.filter(|_| task.end.kind == EndKind::Exited);
-        by_status
-            .entry(code.unwrap_or(0))
-            .or_default()
-            .push(task.number);
+        let status = by_status.entry(code.unwrap_or(0)).or_default();
+        status.push(task.number);
     }
-    let clauses = by_status.iter().map(|(status, tasks)| {
-        let end = if tasks.len() == 1 { "its" } else { "their" };
-        let text = format!("{} came to {end} end", numbered(true, tasks));
-        match status {
-            0 => text,
-            status => format!("{text} (exit {status})"),
-        }
-    });
-    clauses.collect::<Vec<_>>().join(", ")
+    let each = by_status.into_iter();
+    each.filter_map(|(status, who)| Some((status, Subject::new(who)?)))
+        .collect()
 }
 
 /// Whether all tasks that did not come to their end were ended from outside.
@@ -669,20 +629,3 @@ fn are_killed(progress: &Progress) -> bool {
 
 /// So many groups are told of.
 const MOST_PLACES: usize = 4;
-
-#[cfg(test)]
-mod tests {
-    use super::finish;
-    use crate::ends::tests::ended;
-
-    #[test]
-    fn a_status_that_launchers_end_the_others_for() {
-        let [well, amiss] = [ended(0, 0, &[]), ended(2, 3, &[])];
-        let both = "rank 0 came to its end, rank 2 came to its end (exit 3)";
-        assert_eq!(finish(&[&well]), "rank 0 came to its end");
-        assert_eq!(finish(&[&amiss]), "rank 2 came to its end (exit 3)");
-        assert_eq!(finish(&[&well, &amiss]), both);
-        let alike = "ranks 2,4 came to their end (exit 3)";
-        assert_eq!(finish(&[&amiss, &ended(4, 3, &[])]), alike);
-    }
-}

@@ -1,6 +1,7 @@
 //! Looks at made-up runs, at made-up times.
 
 use super::{Standing, Watch};
+use crate::clause::{Clause, What};
 use crate::progress::Progress;
 use crate::task::{Activity, Group, Kind, Place, Polling, Task};
 use lockstep_trace::{End, EndKind, ProcessName, ThreadName, TraceName};
@@ -62,7 +63,6 @@ fn held_up(inner: u64, events: u64) -> Progress {
     };
     let tasks = BTreeMap::from([(0, task(0, 50)), (1, task(1, events))]);
     Progress {
-        verdict: "ranks 0 waits; rank 1 is still in compute()".to_owned(),
         hang: true,
         kind: Kind::Slow,
         groups,
@@ -279,16 +279,21 @@ fn silence_takes_patience_and_somebody_there() {
 }
 
 #[test]
-fn the_sentence_follows() {
+fn the_answer_follows() {
     let mut found = held_up(3, 70);
     found.settle(Standing::Hangs(Kind::Livelock));
     assert_eq!((found.hang, found.kind), (true, Kind::Livelock));
-    assert!(
-        found
-            .verdict
-            .contains("rank 1 is calling on and on in compute()")
-    );
+    let holding = |it: &Clause| match &it.what {
+        What::Holding {
+            is_livelock,
+            holders,
+            ..
+        } => *is_livelock && holders.first().0[..] == [1],
+        _ => false,
+    };
+    assert!(found.verdict.clauses().iter().any(holding));
     found.settle(Standing::No);
     assert_eq!((found.hang, found.kind), (false, Kind::None));
-    assert!(found.verdict.starts_with("no task is seen to hang"));
+    let moved = What::NotSeen { moved: true };
+    assert_eq!(found.verdict.clauses(), [moved.into()]);
 }

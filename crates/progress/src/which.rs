@@ -1,6 +1,7 @@
 //! Of several requests that a task waits for together, which did not complete: where each was begun.
 
-use crate::place_words::who;
+use crate::clause::Called;
+use crate::nonempty::NonEmpty;
 use crate::progress::Facts;
 use crate::waits::{Waiting, Why, waits_of};
 use lockstep_comm::{Conversation, Operation, Part, PartKind, Peer, Waits};
@@ -64,31 +65,18 @@ pub(crate) fn begun_before<'a>(
     begun.take(MOST_LOCATED)
 }
 
-/// `rank 0 began it in MPI_Irecv at halo.c:31`: of the few that these tasks wait for.
-pub(crate) fn which(facts: &Facts<'_>, tasks: &[u32]) -> Option<String> {
+/// Of one of these tasks, the calls that began the few that it waits for.
+pub(crate) fn which(facts: &Facts<'_>, tasks: &[u32]) -> Option<(u32, NonEmpty<Called>)> {
     tasks.iter().find_map(|task| {
         let said = facts.conversations.get(task)?;
         let begun = begun(*task, said, &facts.progress.waiting);
-        if begun.is_empty() || begun.len() > MOST {
+        if begun.len() > MOST {
             return None;
         }
-        let calls = begun
-            .iter()
-            .map(|it| (said.operations.get(*it), facts.sites.of(said, *it)));
-        let calls: Option<Vec<String>> = calls
-            .map(|(operation, at)| {
-                Some(format!(
-                    "{}{at}",
-                    operation.filter(|_| !at.is_empty())?.name
-                ))
-            })
-            .collect();
-        let mut calls = calls?;
+        let calls = begun.iter().map(|it| facts.sites.call(said, *it));
+        let calls = calls.map(|it| it.filter(|it| it.site.is_some()));
+        let mut calls = calls.collect::<Option<Vec<Called>>>()?;
         calls.dedup();
-        Some(format!(
-            "{} began it in {}",
-            who(facts.progress, &[*task]),
-            calls.join(" and ")
-        ))
+        Some((*task, NonEmpty::new(calls)?))
     })
 }

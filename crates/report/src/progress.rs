@@ -2,7 +2,7 @@
 
 use crate::page::{Section, document};
 use crate::text::{px, shortened, shown};
-use lockstep_progress::{Activity, Group, Place, Progress, loose_sentence};
+use lockstep_progress::{Activity, Group, Place, Progress};
 use lockstep_trace::{SourceLine, ranges};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ pub struct ProgressPage<'a> {
     pub title: String,
     /// What was found.
     pub progress: &'a Progress,
+    /// The answer in a sentence.
+    pub verdict: &'a str,
     /// The lines of source files, by the names that the run has for them; those that could be read.
     pub sources: &'a BTreeMap<String, Vec<String>>,
 }
@@ -34,7 +36,7 @@ impl ProgressPage<'_> {
     pub fn html(&self) -> String {
         let found = self.progress;
         let lead = html! {
-            p class=(if found.hang { "verdict differs" } else { "verdict" }) role="status" { (shown(&found.verdict)) }
+            p class=(if found.hang { "verdict differs" } else { "verdict" }) role="status" { (shown(self.verdict)) }
             @if !found.notes.is_empty() {
                 ul.notes { @for note in &found.notes { li { (shown(note)) } } }
             }
@@ -65,25 +67,18 @@ impl ProgressPage<'_> {
 
     fn waits(&self) -> Markup {
         let found = self.progress;
-        let loose = found.loose.iter().map(loose_sentence);
-        let more: Vec<String> = found
-            .mismatched
-            .iter()
-            .cloned()
-            .chain(found.potential.clone())
-            .chain(loose)
-            .collect();
-        let reasons = found.reasons();
+        let more = lockstep_wording::mistakes(found);
+        let reasons = lockstep_wording::reasons(found);
         if reasons.is_empty() && more.is_empty() && found.causes.is_empty() {
             return html! {};
         }
         html! {
             ul {
                 @for cause in &found.causes {
-                    li { strong { (found.who(&[cause.task])) " " (shown(&cause.sentence())) } }
+                    li { strong { (lockstep_wording::who(found, &[cause.task])) " " (shown(&lockstep_wording::caused(cause))) } }
                 }
                 @for (who, why) in &reasons {
-                    li { (found.who(who)) @if who.len() == 1 { " waits " } @else { " wait " } (shown(why)) }
+                    li { (lockstep_wording::who(found, who)) @if who.len() == 1 { " waits " } @else { " wait " } (shown(why)) }
                 }
                 @for sentence in &more { li { (shown(sentence)) } }
             }
@@ -106,7 +101,7 @@ impl ProgressPage<'_> {
                 @let is_least = found.least.contains(&id);
                 details.block id=(format!("group-{id}")) open[is_least] {
                     summary {
-                        "group " (id) ": " (found.who(&group.tasks)) ", " (found.word(group))
+                        "group " (id) ": " (lockstep_wording::who(found, &group.tasks)) ", " (lockstep_wording::word(found, group))
                         @if is_least { " " span.key.faulty { "holds the others up" } }
                     }
                     @for (name, iteration) in &group.loops {

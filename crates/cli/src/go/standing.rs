@@ -17,8 +17,8 @@ pub(crate) fn judged(run: &Path) -> Result<Option<Judgement>> {
     Ok(execution(run)?.as_ref().map(judge))
 }
 
-/// Goroutines wait for one another by other rules than ranks: their judgement is the verdict.
-pub(crate) fn settle(found: &mut Progress, judgement: &Judgement) {
+/// Goroutines wait for one another by other rules than ranks: their judgement is the verdict, in words.
+pub(crate) fn settle(found: &mut Progress, judgement: &Judgement) -> String {
     (found.hang, found.kind) = match judgement.verdict {
         Verdict::GlobalDeadlock | Verdict::PartialDeadlock | Verdict::Leak => {
             (true, Kind::Deadlock)
@@ -27,8 +27,8 @@ pub(crate) fn settle(found: &mut Progress, judgement: &Judgement) {
         Verdict::Slow => (false, Kind::Slow),
         _ => (false, Kind::None),
     };
-    found.verdict = format!("{}: {}", judgement.verdict, judgement.sentence);
     found.notes.clear();
+    format!("{}: {}", judgement.verdict, judgement.sentence)
 }
 
 /// Who waits for whom, by the runtime's numbers.

@@ -2,7 +2,7 @@
 
 use crate::said::WentOn;
 use lockstep_api::mpi::rules::Rule;
-use lockstep_progress::{Activity, Cause, Deed, Group, Kind, Progress as Found, loose_sentence};
+use lockstep_progress::{Activity, Cause, Deed, Group, Kind, Progress as Found};
 use lockstep_trace::{Fact, SourceLine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,29 +123,32 @@ pub struct CauseRow {
 
 impl Document {
     /// Of a run that is over, unless `running` is set.
-    pub fn new(found: &Found) -> Self {
+    pub fn new(found: &Found, verdict: String) -> Self {
         let facts = found.facts();
         let waits = found.waiting.waits.iter().map(|wait| WaitRow {
             from: wait.from.into(),
             to: wait.to.into(),
-            why: found.reason(wait),
+            why: lockstep_wording::reason(found, wait),
         });
+        let mismatches = found.mismatched.iter();
+        let mismatches = mismatches.map(|it| lockstep_wording::mismatched(found, it));
+        let potential = found.potential.as_ref();
         Self {
             checks: facts.iter().filter_map(Broken::of).collect(),
             facts,
             waits: waits.collect(),
-            loose_ends: found.loose.iter().map(loose_sentence).collect(),
+            loose_ends: found.loose.iter().map(lockstep_wording::loose).collect(),
             groups: (0..).zip(&found.groups).map(GroupRow::of).collect(),
             causes: found.causes.iter().map(CauseRow::of).collect(),
-            verdict: found.verdict.clone(),
+            verdict,
             hang: found.hang,
             kind: found.kind,
             edges: found.edges.clone(),
             least_progressed: found.least.clone(),
             stuck: found.waiting.stuck.clone(),
             deadlocks: found.waiting.cores.clone(),
-            mismatches: found.mismatched.clone(),
-            potential_deadlock: found.potential.clone(),
+            mismatches: mismatches.collect(),
+            potential_deadlock: potential.map(|it| lockstep_wording::potential(found, it)),
             notes: found.notes.clone(),
             ..Self::default()
         }
@@ -189,7 +192,7 @@ impl CauseRow {
         Self {
             task: cause.task,
             victims: cause.victims.clone(),
-            what: cause.sentence(),
+            what: lockstep_wording::caused(cause),
             functions: cause.functions().into_iter().map(str::to_owned).collect(),
             left_out: departure.map(|it| it.left_out.clone()),
             instead: departure.map(|it| it.instead.clone()),

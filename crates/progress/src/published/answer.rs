@@ -5,7 +5,9 @@ use super::model::{Model, StateId};
 use super::order::{Baseline, automaded, prodometer};
 use super::states::{Moment, State, States};
 use crate::analysis::analyse;
+use crate::clause::{Finish, Verdict, What};
 use crate::group::Order;
+use crate::nonempty::NonEmpty;
 use crate::observe::Observed;
 use crate::place::Program;
 use crate::progress::Progress;
@@ -104,9 +106,10 @@ fn answer(observed: Observed, found: &Baseline, states: &[State]) -> Progress {
         ..Progress::of(observed.is_mpi, observed.tasks, notes)
     };
     progress.verdict = match hang {
-        true => verdict::held_up(&progress),
-        false => "no task hangs: all came to their end".to_owned(),
-    };
+        true => NonEmpty::new(verdict::held_up(&progress)),
+        false => Some(NonEmpty::one(What::Over(Finish::All).into())),
+    }
+    .map_or_else(Verdict::default, Verdict::new);
     progress
 }
 

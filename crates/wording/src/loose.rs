@@ -1,8 +1,9 @@
 //! Loose ends, in words.
 
+use crate::place::site;
 use lockstep_api::mpi::{self, Does, Epoch, Resource};
 use lockstep_check::{Loose, LooseEnd, Needs};
-use lockstep_trace::{Site, TraceName, brief, ranges};
+use lockstep_trace::{TraceName, ranges};
 
 /// What a task did, or several of them, where ` at halo.c:77`.
 fn told(end: &LooseEnd, at: &str, are_several: bool) -> String {
@@ -146,13 +147,13 @@ fn told(end: &LooseEnd, at: &str, are_several: bool) -> String {
 
 /// A loose end in a sentence: `rank 3 never completed MPI_Isend at halo.c:77 (4 times)`.
 #[must_use]
-pub fn sentence(loose: &Loose) -> String {
+pub fn loose(loose: &Loose) -> String {
     let kind = if loose.tasks.len() == 1 {
         "rank"
     } else {
         "ranks"
     };
-    let at = loose.site.as_ref().map_or(String::new(), called_at);
+    let at = site(loose.site.as_ref());
     let more = match (loose.times, loose.tasks.len()) {
         (1, _) => String::new(),
         (times, 1) => format!(" ({times} times)"),
@@ -204,14 +205,6 @@ fn in_threads(threads: &[TraceName]) -> String {
 /// So many threads are told of by name.
 const MOST_THREADS: usize = 3;
 
-/// ` at halo.c:77`, ` in exchange()` where no line is known.
-pub(crate) fn called_at(site: &Site) -> String {
-    match site.at() {
-        at if at.is_empty() => format!(" in {}", brief(&site.caller)),
-        at => format!(" at {at}"),
-    }
-}
-
 /// The function that is this step of an epoch.
 pub(crate) fn function(step: Epoch) -> String {
     let mut all = mpi::functions();
@@ -224,7 +217,7 @@ mod tests {
     use super::*;
 
     fn told(tasks: &[u32], end: LooseEnd) -> String {
-        sentence(&Loose {
+        loose(&Loose {
             tasks: tasks.into(),
             end,
             first: None,
