@@ -67,6 +67,15 @@ impl From<Mismatch> for Disagreement {
 }
 
 impl Disagreement {
+    /// Puts the side that is right first; `by` tells how that is known.
+    pub fn put_first(&mut self, side: usize, by: Right) {
+        self.mismatch.sides[..=side].rotate_right(1);
+        if self.callers.len() > side {
+            self.callers[..=side].rotate_right(1);
+        }
+        self.right = by;
+    }
+
     /// Those who are wrong, and what they say; none where nothing says who is.
     pub fn wrong(&self) -> &[(String, Vec<PartId>)] {
         match (self.right, self.mismatch.sides.split_first()) {

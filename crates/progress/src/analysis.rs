@@ -21,6 +21,7 @@ use crate::suspicion::Scene;
 use crate::task::{Activity, Group, Task};
 use crate::team::truants;
 use crate::verdict;
+use crate::vote::vote;
 use crate::waits::{Waiting, Why};
 use crate::which::begun_before;
 use lockstep_api::mpi::rules;
@@ -112,6 +113,12 @@ fn conclude(
     if observed.is_whole {
         let tasks = Tasks::of(run, &observed);
         tell_apart(&mut disagreements, &tasks, &matching, &waiting);
+        vote(
+            &mut disagreements,
+            conversations,
+            &observed.membership,
+            &matching,
+        );
         if let Some(normal) = normal.filter(|_| !disagreements.is_empty()) {
             let matched = Matching::new(&normal.conversations);
             let beside = Tasks::of_normal(normal, &observed.forest);

@@ -15,7 +15,7 @@
 //!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`), or was left out of a row
 //!   (`gap`), of an exchange (`exchange`), or between others (`omission`); which thread did not come to a barrier of its process
 //!   (`team`); which operation the members of a communicator came to by other calls first (`parting`), and who of them is right
-//!   (`standard`); which lock a thread kept that is over (`holding`); and where nothing else is known, who is past the place where
+//!   (`standard`, `vote`); which lock a thread kept that is over (`holding`); and where nothing else is known, who is past the place where
 //!   others wait for it (`past`), and who stands elsewhere than most of those that wait for each other (`outnumbered`).
 //!   Each of these says what it sees; which of them is told `suspicion` asks `lockstep_diagnosis`.
 //!
@@ -81,6 +81,7 @@ mod task;
 mod team;
 mod unseen;
 mod verdict;
+mod vote;
 mod waits;
 mod walk;
 mod watch;

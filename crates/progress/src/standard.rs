@@ -19,7 +19,7 @@ pub(crate) type Matched<'a> = (&'a Tasks<'a>, &'a Matching);
 pub(crate) fn judge(disagreements: &mut [Disagreement], here: Matched<'_>, normal: Matched<'_>) {
     let mut seen = BTreeSet::new();
     for disagreement in disagreements {
-        let mismatch = &mut disagreement.mismatch;
+        let mismatch = &disagreement.mismatch;
         let communicator = mismatch.communicator;
         let is_ordered = ![here.1, normal.1]
             .iter()
@@ -38,11 +38,7 @@ pub(crate) fn judge(disagreements: &mut [Disagreement], here: Matched<'_>, norma
             .right(mismatch, Beside::is_as_before)
             .or_else(|| beside.right(mismatch, Beside::follows_as_before));
         if let Some(right) = right {
-            mismatch.sides[..=right].rotate_right(1);
-            if disagreement.callers.len() > right {
-                disagreement.callers[..=right].rotate_right(1);
-            }
-            disagreement.right = Right::Normal;
+            disagreement.put_first(right, Right::Normal);
         }
     }
 }
