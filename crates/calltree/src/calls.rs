@@ -9,25 +9,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How often a function was called.
+/// Number of calls of one function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FunctionCalls {
     /// The function's name.
     pub name: String,
-    /// Its image.
+    /// File name of the program or library that contains the function; `library` if the program calls it in a library.
     pub image: String,
-    /// Its calls.
+    /// Number of calls.
     pub calls: u64,
 }
 
-/// How often a function called another.
+/// Number of calls from one function to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CallEdge {
-    /// Name of the caller.
+    /// Name of the calling function.
     pub caller: String,
-    /// Name of the callee.
+    /// Name of the called function.
     pub callee: String,
-    /// The calls.
+    /// Number of calls.
     pub calls: u64,
 }
 

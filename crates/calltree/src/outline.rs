@@ -6,33 +6,33 @@ use lockstep_loops::{BodyId, Names};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A line of an outline.
+/// One line of a call tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutlineLine {
-    /// How far to indent, from 0.
+    /// Indentation level, from 0.
     pub depth: usize,
-    /// `call`, `open` (a call that never returned), `loop` or `return` (without a call).
+    /// `call`, `open` (a call that never returned), `loop`, or `return` (a return without a call).
     pub kind: &'static str,
-    /// The function's name, or the loop's.
+    /// Name of the function or of the loop.
     pub name: String,
-    /// Whether the frame around it handed over to it (a tail call).
+    /// Whether the function around it made this call as a tail call.
     pub tail: bool,
-    /// How often it stands here, over all iterations of the loops around it.
+    /// How often this line occurs, over all iterations of the loops around it.
     pub occurrences: u64,
-    /// For a loop, its trip counts.
+    /// Numbers of iterations, if the line is a loop; null otherwise.
     pub trips: Option<Trips>,
     /// Number of events in it, over all occurrences.
     pub events: u64,
 }
 
-/// Trip counts of a loop over all the times it was entered.
+/// Numbers of iterations of a loop that the trace enters once or several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trips {
-    /// The least.
+    /// Smallest number of iterations.
     pub least: u64,
-    /// The greatest.
+    /// Largest number of iterations.
     pub greatest: u64,
-    /// All told.
+    /// Sum over all occurrences.
     pub total: u64,
 }
 

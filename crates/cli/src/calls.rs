@@ -48,24 +48,24 @@ pub struct Calls {
     json: bool,
 }
 
-/// How often functions were called: of each, or with `--graph` of each pair of caller and callee.
+/// Number of calls of each function; with `--graph`, of each pair of a calling and a called function.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
-    /// The functions; not with `--graph`.
+    /// The functions. Absent with `--graph`.
     #[serde(skip_serializing_if = "Option::is_none")]
     functions: Option<Vec<FunctionRow<'a>>>,
-    /// Who calls whom; only with `--graph`.
+    /// Pairs of a calling and a called function. Only with `--graph`; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     edges: Option<&'a [CallEdge]>,
 }
 
-/// One function.
+/// One function. `measured`, `seconds`, `measured_self` and `self_seconds` are absent if none of its calls was measured.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FunctionCalls")]
 struct FunctionRow<'a> {
     #[serde(flatten)]
     call: &'a FunctionCalls,
-    /// Its number in the run (`events --ids`).
+    /// Number of the function in the run, as in `events --ids`. Null if no single function of the run has this name.
     id: Option<usize>,
     #[serde(flatten)]
     times: Option<MeasuredRow>,
@@ -76,11 +76,11 @@ struct FunctionRow<'a> {
 struct MeasuredRow {
     /// Number of calls whose begin and end were measured.
     measured: u64,
-    /// Seconds that these took.
+    /// Duration of these calls in seconds. A call inside another call of the same function is not added again.
     seconds: f64,
-    /// Number of these calls within which everything else was measured, too.
+    /// Number of these calls in which every inner call was measured, too.
     measured_self: u64,
-    /// Seconds that these took without what they called.
+    /// Duration of the calls in `measured_self` without their inner calls, in seconds.
     self_seconds: f64,
 }
 

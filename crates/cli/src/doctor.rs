@@ -32,18 +32,18 @@ const TOOLS: [(&str, &str); 3] = [
     ("gcc", "-race of Go programs, cgo"),
 ];
 
-/// What this machine has and lacks.
+/// What this machine has, and what it lacks.
 #[derive(Serialize, JsonSchema)]
 pub struct Document {
-    /// What was looked at, in order.
+    /// The checks, in order.
     checks: Vec<Row>,
 }
 
-/// Something that was looked at.
+/// One check.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Check")]
 struct Row {
-    /// `probe`, the name of a tool, or `Go self-test`.
+    /// What was checked: `probe`, the name of a tool, or `Go self-test`.
     what: String,
     /// `works`, `limited`, `there`, `not there`, `broken` or `not usable`.
     state: &'static str,

@@ -71,10 +71,10 @@ fn print_as(is_text: bool, write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -
 /// The version of what JSON documents hold. A field that is added does not change it; one that is removed or changed does.
 pub const SCHEMA: u32 = 1;
 
-/// A JSON document as it leaves the program: an object whose first field is its version.
+/// A JSON document as the program prints it: an object whose first field is its version.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 pub struct Document<T> {
-    /// The version of the fields. New fields may come under the same number: ignore those that you do not know.
+    /// Version of the fields. New fields do not change it: ignore fields that you do not know.
     #[schemars(extend("const" = SCHEMA))]
     schema: u32,
     #[serde(flatten)]

@@ -41,27 +41,27 @@ pub struct Prune {
     json: bool,
 }
 
-/// What was removed.
+/// The runs that were removed, and those that were kept.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
-    /// Whether nothing was removed, and this is what would be.
+    /// True with `--dry-run`: nothing was removed, and `removed` lists what would be.
     dry_run: bool,
-    /// Runs that were removed, the oldest first.
+    /// Runs that were removed, oldest first.
     removed: &'a [Entry],
     /// Runs that were kept.
     kept: &'a [Entry],
-    /// Why runs that should be removed were kept, in sentences.
+    /// Sentences that say why some of the runs in `kept` could not be removed.
     spared: &'a [String],
-    /// Sums of both.
+    /// Disk space of the removed and of the kept runs.
     bytes: Bytes,
 }
 
-/// Bytes on disk.
+/// Disk space in bytes.
 #[derive(Serialize, JsonSchema)]
 struct Bytes {
-    /// Of the runs that were removed.
+    /// Disk space of the removed runs, in bytes.
     removed: u64,
-    /// Of the runs that were kept.
+    /// Disk space of the kept runs, in bytes.
     kept: u64,
 }
 

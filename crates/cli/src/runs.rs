@@ -57,22 +57,22 @@ pub struct Rm {
 /// The runs in a directory.
 #[derive(Serialize, JsonSchema)]
 pub struct Document {
-    /// The runs, the latest first.
+    /// The runs, latest first.
     runs: Vec<Entry>,
 }
 
-/// A run as its directory shows it; its traces are not read.
+/// A run, as its directory shows it. Its traces are not read.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Run")]
 pub struct Entry {
-    /// Its directory.
+    /// Directory of the run.
     #[serde(serialize_with = "shown")]
     pub directory: PathBuf,
-    /// The command line that was recorded.
+    /// The command line that was recorded. Null if it is unknown.
     pub command: Option<String>,
-    /// Bytes that it takes on disk.
+    /// Disk space in bytes.
     pub bytes: u64,
-    /// When it began: seconds since 1970.
+    /// When the run began, in seconds since 1970 (UTC). Null if it is unknown.
     pub started: Option<u64>,
 }
 

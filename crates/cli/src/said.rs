@@ -22,12 +22,12 @@ pub struct Said {
     pub went_on: Option<WentOn>,
 }
 
-/// Ranks, or threads, that were slow and went on.
+/// Ranks, or threads, that were slow and then continued.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WentOn {
-    /// Their numbers; none where nobody in particular was.
+    /// Numbers of the tasks. Empty if the whole job was slow, and no task in particular.
     pub tasks: Vec<u32>,
-    /// Seconds for which they stood still.
+    /// How long they made no progress, in seconds.
     pub seconds: f64,
 }
 

@@ -70,11 +70,16 @@ fn of<T: JsonSchema>() -> Schema {
 const INTRODUCTION: &str = "\
 # What `--json` prints
 
-This page and the files beside it are made from the types that the commands print: change a type, then run
-`cargo xtask pages`.
+This page and the files beside it are generated from the types that the commands print. To change them, change a type,
+then run `cargo xtask pages`.
 
-Each command prints one object. A [JSON Schema](https://json-schema.org) (draft 2020-12) describes it, with the meaning
-and the unit of each field. The tables below have the fields at the top of each object.
+Each command prints one object. Its [JSON Schema](https://json-schema.org) (draft 2020-12) gives the meaning and the
+unit of each field. The tables below list the fields at the top of each object.
+
+* A trace is what one thread did. Its name is `P.T`: process and thread. The process is the MPI rank; without MPI, its
+  number in the order of start.
+* A task is a rank, or without MPI a thread.
+* Events count from 0; lines, iterations and runs count from 1.
 ";
 
 impl Schemas {

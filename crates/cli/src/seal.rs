@@ -37,45 +37,46 @@ pub struct Seal {
     json: bool,
 }
 
-/// How large runs were, and are as sealed runs.
+/// Sizes of runs before and after sealing.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
     /// The runs, in the order of the command line.
     runs: Vec<Sealed<'a>>,
-    /// The directory of what they have in common (`--store`).
+    /// Directory of the call trees that runs share (`--store`). Null without `--store`.
     store: Option<Cow<'a, str>>,
 }
 
 /// A run that was sealed.
 #[derive(Serialize, JsonSchema)]
 struct Sealed<'a> {
-    /// Its directory.
+    /// Directory of the run.
     run: Cow<'a, str>,
     /// Number of its events.
     events: u64,
-    /// Bytes that were recorded.
+    /// Sizes before sealing.
     before: Before,
-    /// Bytes in their place.
+    /// Sizes after sealing.
     after: After,
-    /// Number of threads that are kept as they were recorded.
+    /// Number of threads that are kept as they were recorded, because only their last events are there, or because a
+    /// call tree would be larger.
     threads_kept_as_recorded: u64,
 }
 
-/// Bytes that were recorded.
+/// Sizes before sealing, in bytes.
 #[derive(Serialize, JsonSchema)]
 struct Before {
-    /// Of the process files.
+    /// Bytes of the process files.
     files: u64,
-    /// Of the streams of events in them.
+    /// Bytes of the streams of events in these files.
     streams: u64,
 }
 
-/// Bytes of the sealed run.
+/// Sizes after sealing, in bytes.
 #[derive(Serialize, JsonSchema)]
 struct After {
-    /// Of the sealed file.
+    /// Bytes of the sealed file.
     file: u64,
-    /// Of the call trees in it, or in the store for all runs that were sealed together.
+    /// Bytes of the call trees in the sealed file. With `--store`: of those added to the store for all runs together.
     trees: u64,
 }
 

@@ -32,34 +32,34 @@ pub struct Stack {
     json: bool,
 }
 
-/// The calls of a trace that are open.
+/// The open calls of a trace.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
     /// The trace.
     trace: TraceName,
-    /// The event right after which they are open, from 0; null at the end.
+    /// Number of the event (`--at`) right after which the calls are open, from 0. Null for the end of the trace.
     at: Option<u64>,
-    /// The functions, outermost first.
+    /// Names of the functions, outermost first.
     stack: Vec<&'a str>,
-    /// The same calls with all that is known of them.
+    /// The same calls with everything that is known about them.
     frames: Vec<FrameRow<'a>>,
-    /// A function that was called last, within the innermost of these, and may still be running.
+    /// The function called last inside the innermost open call, if it may still be running. Null otherwise, and with `--at`.
     may_be_open: Option<&'a str>,
 }
 
-/// An open call.
+/// One open call.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Frame")]
 struct FrameRow<'a> {
-    /// The function.
+    /// Name of the function.
     name: &'a str,
-    /// Its program or library.
+    /// File name of the program or library that contains the function; `library` if the program calls it in a library.
     image: &'a str,
-    /// Whether it handed over to the next frame, and ends with it (a tail call).
+    /// Whether the call handed over to the next frame (a tail call). Both end together.
     handed_over: bool,
-    /// The arguments of an MPI call, as `(dest=6, tag=77)`.
+    /// Arguments of an MPI call, such as `(dest=6, tag=77)`. Null if they are unknown, for other calls, and with `--at`.
     arguments: Option<&'a str>,
-    /// Where it was called.
+    /// Source line of the call. Null if it is unknown, and with `--at`.
     called_at: Option<Place<'a>>,
 }
 

@@ -33,12 +33,12 @@ pub struct Tree {
     json: bool,
 }
 
-/// The call tree of a trace, loops folded.
+/// The call tree of a trace, with loops folded.
 #[derive(Serialize, JsonSchema)]
 pub struct Document {
     /// The trace.
     trace: TraceName,
-    /// Its lines, from top to bottom.
+    /// Lines of the tree, from top to bottom.
     tree: Vec<OutlineLine>,
 }
 

@@ -59,7 +59,7 @@ impl JsonSchema for ObjectName {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A trace, such as `6.4`, or with --split-at a piece of it, from 0: `6.4@3`.",
+            "description": "A trace, such as `6.4`; with `--split-at`, a piece of it, from 0: `6.4@3`.",
         })
     }
 }

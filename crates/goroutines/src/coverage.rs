@@ -59,19 +59,19 @@ impl Usage {
     }
 }
 
-/// How a usage behaved.
+/// How a usage behaved. A usage is a source line with a channel operation, lock, wait or similar.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Aspect {
-    /// It waited.
+    /// The goroutine had to wait.
     Blocked,
-    /// It let another goroutine go on.
+    /// It let a waiting goroutine continue.
     Unblocking,
-    /// Another goroutine waited for what it had taken.
+    /// Another goroutine had to wait for the lock that it took.
     Blocking,
-    /// Nobody noticed.
+    /// No goroutine waited, neither this one nor another.
     Nop,
 }
 
@@ -87,14 +87,14 @@ impl Aspect {
     }
 }
 
-/// A case of a `select`: its number in the source's order, and what it does.
+/// One case of a `select`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct CaseOf {
-    /// From 0.
+    /// Number of the case in source order, from 0.
     pub index: u32,
-    /// `send` or `receive`.
+    /// What the case does: `send` or `receive`.
     pub action: Action,
 }
 
@@ -138,12 +138,12 @@ pub struct Coverage {
     expected: BTreeSet<Usage>,
 }
 
-/// Covered of all.
+/// Number of requirements, and how many of them are covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
-    /// Requirements that some execution covered.
+    /// Number of requirements that at least one execution covered.
     pub covered: u64,
-    /// All requirements.
+    /// Number of all requirements.
     pub total: u64,
 }
 

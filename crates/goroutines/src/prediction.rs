@@ -36,29 +36,29 @@ use serde::{Deserialize, Serialize};
 /// More findings of one kind than this are left out.
 pub const MOST: usize = 50;
 
-/// What could go wrong.
+/// What could go wrong in another schedule.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Suspicion {
-    /// Locks in a circle of orders.
+    /// Goroutines take the same locks in different orders.
     LockOrder,
-    /// A lock by its own holder.
+    /// A goroutine takes a lock that it already holds.
     DoubleLock,
-    /// A read lock by its own reader, with a writer that may come in between.
+    /// A goroutine read-locks again what it already read-locked, and a writer may come in between.
     ReadTwice,
-    /// A lock that was never given back.
+    /// A goroutine ends with a lock that is never unlocked.
     MissedUnlock,
-    /// A wait with a lock held that its partner needs.
+    /// A goroutine waits with a lock held, and the goroutine that it waits for needs that lock.
     LockAndWait,
-    /// A send that may find nobody.
+    /// A send may find no receiver.
     NoReceiver,
-    /// A receive that may find nobody.
+    /// A receive may find no sender.
     NoSender,
-    /// A send to a channel that may be closed by then.
+    /// A send may come after the channel is closed.
     CloseAndSend,
-    /// An `Add` that may come after the `Wait`.
+    /// An `Add` may come after the `Wait`.
     LateAdd,
 }
 

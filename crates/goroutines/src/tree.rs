@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
-/// A line of the source, whatever the run.
+/// A line of the source.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Place {
-    /// The file.
+    /// The source file.
     pub file: String,
     /// The line, from 1.
     pub line: u32,

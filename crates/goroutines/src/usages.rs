@@ -19,47 +19,47 @@ const SOURCES: [(&str, &str); 2] = [
     ("locks.go", include_str!("usages/locks.go.txt")),
 ];
 
-/// A case of a `select`.
+/// One case of a `select`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Case {
     /// `send` or `receive`.
     pub kind: String,
-    /// The channel, as the source has it.
+    /// The channel, as written in the source.
     pub object: String,
-    /// Its line.
+    /// Source line of the case, from 1.
     pub line: u32,
 }
 
-/// A usage in the source.
+/// A concurrency usage in the source: a channel operation, lock, wait, `go` statement or similar.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// The file.
+    /// The source file.
     pub file: String,
-    /// The line, from 1.
+    /// The source line, from 1.
     pub line: u32,
     /// The column in bytes, from 1.
     pub column: u32,
-    /// `send`, `lock`, `go`, `atomic`, `cancel`, ...
+    /// What the usage does: `send`, `lock`, `go`, `atomic`, `cancel`, ...
     pub kind: String,
-    /// How the source has it, where the kind alone does not say: `range` of a receive, `Go` of an add.
+    /// How the source writes it, if `kind` does not show it: `range` for a receive, `Go` for an add. Absent otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub form: String,
-    /// The object, as the source has it.
+    /// The object, as written in the source.
     pub object: String,
-    /// Its type: `chan int`, `sync.Mutex`; of a `go` statement that of the function.
+    /// The object's type, such as `chan int` or `sync.Mutex`; for `go`, the function's type. Absent if it is unknown.
     #[serde(default, rename = "type", skip_serializing_if = "String::is_empty")]
     pub of_type: String,
-    /// The function around it.
+    /// The function that contains the usage.
     pub function: String,
-    /// The package.
+    /// The package that contains the usage.
     pub package: String,
-    /// Whether it is deferred.
+    /// True if the usage is deferred with `defer`; absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deferred: bool,
-    /// Of a `select`: whether it has a `default`.
+    /// True if it is a `select` with a `default`; absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default: bool,
-    /// Of a `select`: its other cases.
+    /// Cases of a `select`, without `default`. Absent for other usages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<Case>,
 }

@@ -37,7 +37,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The class of a verdict; the worst is the greatest.
+/// The class of a verdict; the last one is the worst.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -45,23 +45,23 @@ use std::collections::BTreeSet;
 pub enum Verdict {
     /// Nothing wrong was seen.
     Pass,
-    /// It cannot be said.
+    /// The run does not show whether something is wrong.
     Inconclusive,
-    /// Too slow for its time limit.
+    /// The time limit came while the program still made progress.
     Slow,
-    /// Busy without progress.
+    /// Goroutines are busy but make no progress.
     Livelock,
-    /// Goroutines left behind that wait for ever.
+    /// Goroutines are left behind that wait forever.
     Leak,
-    /// A failing test, or a program's own failure.
+    /// A test failed, or the program exited with an error.
     Fail,
-    /// Some goroutines wait for ever for one another.
+    /// Some goroutines wait forever for each other, or for a lock that no goroutine will unlock.
     PartialDeadlock,
-    /// All goroutines wait for ever.
+    /// All goroutines wait forever.
     GlobalDeadlock,
-    /// The race detector reported.
+    /// The race detector reported a race.
     Race,
-    /// A panic, a fatal error, a signal.
+    /// A panic, a fatal error of the runtime or a signal ended the program.
     Crash,
 }
 
@@ -111,26 +111,26 @@ impl std::fmt::Display for Verdict {
 /// A goroutine that a verdict is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Concerned {
-    /// The runtime's number.
+    /// Number of the goroutine, as Go's runtime counts.
     pub id: u64,
-    /// The `go` statement that made it, `file:line`.
+    /// The `go` statement that created the goroutine, `file:line`. Null if it is unknown.
     pub created_at: Option<String>,
-    /// `waits for a mutex`, `runs`, `ended`.
+    /// What the goroutine does: `waits for a mutex`, `runs`, `sleeps`, `ended`.
     pub state: String,
-    /// Where it stands, `file:line`.
+    /// Source line where the goroutine is, `file:line`. Null if it is unknown.
     pub blocked_at: Option<String>,
-    /// For whom it waits, and why.
+    /// What the goroutine waits for. Empty if it does not wait.
     pub waits_for: Vec<WaitsFor>,
-    /// Whether the garbage collector proved that nothing that runs can reach what it waits for.
+    /// True if the garbage collector proved that no running goroutine can reach what this one waits for.
     pub proven: bool,
 }
 
-/// One way out of a wait, in words.
+/// One thing that a goroutine waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WaitsFor {
-    /// Goroutines that hold it or could do it, as far as they can be named.
+    /// Numbers of the goroutines that hold it or could provide it, as far as they are known.
     pub goroutines: Vec<u64>,
-    /// `for the mutex first used at main.go:8`
+    /// What the goroutine waits for, in words: `for the mutex first used at main.go:8`.
     pub why: String,
 }
 

@@ -5,17 +5,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What kind of standstill it is.
+/// What kind of standstill the job is in. A task is a rank, or without MPI a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Tasks wait for what can never come.
+    /// Tasks wait for something that can never happen.
     Deadlock,
-    /// A task goes round and round, and others wait for it.
+    /// A task repeats the same calls in a loop, and other tasks wait for it.
     Livelock,
-    /// A task is in its own code, and others wait for it.
+    /// A task runs its own code, and other tasks wait for it.
     Slow,
-    /// Nothing of the kind.
+    /// No such standstill.
     #[default]
     None,
 }
@@ -26,13 +26,13 @@ pub enum Kind {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
-    /// In its own code, or a library that is not MPI.
+    /// The tasks run their own code, or a library other than MPI.
     Computation,
-    /// In MPI.
+    /// The tasks are in an MPI call, or wait for other tasks.
     Communication,
-    /// Its process is gone, other than by being killed with the job.
+    /// The processes of the tasks have ended, but not because the whole job was killed.
     Ended,
-    /// After `MPI_Finalize`.
+    /// The tasks ended after `MPI_Finalize`.
     Finished,
 }
 

@@ -5,15 +5,15 @@ use crate::name::TraceName;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One finding: who did what, and where.
+/// One finding: what happened, in which traces, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fact {
-    /// What was found: `deadlock`, `misdirected`, `never-freed`.
+    /// What was found, in one word: `deadlock`, `misdirected`, `never-freed`.
     pub kind: &'static str,
-    /// The traces that it is about.
+    /// Traces that the finding is about.
     pub who: Vec<TraceName>,
-    /// The function that they are in, called wrongly or left out; `None` where it is no matter of one.
+    /// The function that the traces are in, called wrongly or left out. Null if the finding is not about one function.
     pub function: Option<String>,
-    /// The lines where it was called, or candidates; none where that is not known.
+    /// Source lines of that call: one line, or all candidates. Empty if no line is known.
     pub lines: Vec<SourceLine>,
 }

@@ -50,8 +50,8 @@ impl JsonSchema for ProcessName {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": ["integer", "string"],
-            "description": "A process: its rank, or without MPI its number in the order of start. A name such as `0~1` or \
-                `1:6` if it is not the only process of that number.",
+            "description": "A process: its rank, or without MPI its number in the order of start. If several processes have \
+                that number, a name such as `0~1` or `1:6`.",
         })
     }
 }

@@ -102,24 +102,24 @@ pub struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EndKind {
-    /// By itself, with this status.
+    /// The process exited; `code` is its exit status.
     Exited,
-    /// By its own signal, with this number.
+    /// A signal ended the process; `code` is the signal's number.
     Signalled,
-    /// By SIGKILL, or nobody saw it end and it is gone.
+    /// SIGKILL ended the process, or it is gone and nobody saw it end.
     Killed,
-    /// It is still there, or may be on another host.
+    /// The process still runs, or it may still run on another host.
     Running,
 }
 
 /// The end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct End {
-    /// How.
+    /// How the process ended.
     pub kind: EndKind,
-    /// Exit status or signal number, where there is one.
+    /// The exit status or the signal's number. Null if it is unknown, or if `exec` replaced the program.
     pub code: Option<i32>,
-    /// False where nobody saw the end.
+    /// False if nobody saw the end: then `kind` is a guess.
     pub certain: bool,
 }
 
@@ -147,18 +147,18 @@ impl fmt::Display for End {
     }
 }
 
-/// A function that was not recorded.
+/// A function whose calls are not recorded, or not all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Refused {
-    /// Its name for people.
+    /// The function's name, demangled; `image+0x1234` if it has none.
     pub name: String,
-    /// Its image.
+    /// File name of the program or library that contains the function, without path and version.
     pub image: String,
-    /// Why.
+    /// Why the function is not recorded.
     pub reason: String,
-    /// How often it was called, where that was counted.
+    /// Number of its calls. Null if nobody counted them.
     pub calls: Option<u64>,
-    /// Whether it may have been called more often.
+    /// Whether the function may have more calls than `calls`. True if `calls` is null.
     pub more: bool,
 }
 

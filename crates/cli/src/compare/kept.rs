@@ -44,12 +44,12 @@ impl Entry {
     }
 }
 
-/// What came of comparing a run with normal ones.
+/// The result of comparing a run with normal runs.
 #[derive(Serialize, JsonSchema)]
 pub struct Answer<'a> {
     #[serde(flatten)]
     found: &'a Comparison,
-    /// Only of `baseline check`: what the gate found.
+    /// What the gate found. Only in `baseline check`; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     gate: Option<&'a Gate>,
 }

@@ -47,22 +47,23 @@ impl Serialize for Rows<'_> {
 struct Row<'a> {
     /// What happened.
     event: Kind,
-    /// The number of the function that is called, in this run.
+    /// For a call: the number of the function in this run. Absent for other events.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u32>,
-    /// The name of the function that is called.
+    /// For a call: the name of the function. Absent for other events.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
-    /// With `--arguments`: the arguments of an MPI call, or at its return what it gave back, by their names in the standard.
+    /// With `--arguments`: arguments of an MPI call, or what it gave back at its return, by their names in the
+    /// standard. Absent for other events.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<BTreeMap<&'static str, String>>,
-    /// With `--arguments`: the communicator of the call.
+    /// With `--arguments`: the communicator of the call. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     communicator: Option<String>,
-    /// With `--arguments`: the ranks in the world that are behind arguments that are ranks.
+    /// With `--arguments`: the ranks in `MPI_COMM_WORLD` for each argument that is a rank. Absent if no argument is one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     world: BTreeMap<&'static str, World>,
-    /// With `--inferred`: true of a return that nobody saw.
+    /// With `--inferred`: true for a return that nobody saw. Absent for other events.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     inferred: bool,
     #[serde(flatten)]
@@ -77,33 +78,33 @@ enum Kind {
     Call,
     /// The innermost open call returns.
     Return,
-    /// With `--raw`: the innermost open call hands over to the next call and ends with it.
+    /// With `--raw`: the innermost open call hands over to the next call and ends with it (a tail call).
     Tail,
 }
 
-/// Ranks in the world; null if one is not known.
+/// Ranks in `MPI_COMM_WORLD`. A rank is null if it is unknown.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum World {
-    /// Of an argument that is a rank.
+    /// The argument is one rank.
     One(Option<u32>),
-    /// Of an argument that holds several.
+    /// The argument holds several ranks.
     Several(Vec<Option<u32>>),
 }
 
-/// With `--time`: when it was, in seconds since the run began.
+/// With `--time`: when the event happened, in seconds since the run began.
 #[derive(Default, Serialize, JsonSchema)]
 struct Time {
-    /// The time, if it was measured.
+    /// The time in seconds. Absent if it was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
-    /// True if the time was measured.
+    /// True if the time was measured. Absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     known: bool,
-    /// If the time was not measured: it was not earlier.
+    /// The earliest possible time in seconds. Absent if the time was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<f64>,
-    /// If the time was not measured: it was not later. Null if that is not known.
+    /// The latest possible time in seconds, or null if it is unknown. Absent if the time was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Option<f64>>,
 }

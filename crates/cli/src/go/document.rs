@@ -10,14 +10,14 @@ use lockstep_goroutines::verdict::{Concerned, Judgement, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What came of the tests of packages.
+/// The results of testing Go packages. A run is one test, or program, under one schedule; it may take several executions.
 #[derive(Serialize, JsonSchema)]
 pub struct OfTests<'a> {
-    /// The packages, in the order of their names; those that do not build come last.
+    /// The packages, sorted by name. Those that do not build come last.
     pub packages: Vec<Package<'a>>,
-    /// The worst verdict.
+    /// The worst verdict of all packages.
     pub verdict: Verdict,
-    /// The seed of all schedules.
+    /// The seed from which all schedules follow.
     pub seed: u64,
 }
 
@@ -25,102 +25,103 @@ pub struct OfTests<'a> {
 #[derive(Serialize, JsonSchema)]
 // Long: its fields are the keys of the JSON, which are a contract.
 pub struct Package<'a> {
-    /// Its path.
+    /// Import path of the package.
     package: &'a str,
-    /// The worst verdict of its tests.
+    /// The worst verdict of its tests; `fail` if the package does not build.
     verdict: Verdict,
-    /// Whether it builds.
+    /// Whether the package builds.
     builds: bool,
     /// Number of runs of the worst test.
     runs: u32,
-    /// Number of executions of all tests: a run may take several.
+    /// Number of executions of all tests. A run may take several.
     executions: u32,
-    /// The run of the worst test that shows its verdict, from 1.
+    /// The run of the worst test that shows its verdict, from 1. Null if the verdict is `pass`, or the package does not
+    /// build.
     first_run: Option<u32>,
-    /// The seed of that run.
+    /// Seed of that run. Null if `first_run` is.
     seed: Option<u64>,
-    /// The goroutines that the verdict is about.
+    /// Goroutines that the verdict is about.
     goroutines: &'a [Concerned],
-    /// How many requirements of its concurrency usages were covered.
+    /// Number of requirements of the package's concurrency usages, and how many of them are covered.
     coverage: Totals,
-    /// The worst test.
+    /// The worst test. Null if there are no tests.
     test: Option<&'a str>,
-    /// What was found in it, in a sentence.
+    /// What was found in that test, in one sentence. Null if nothing was.
     sentence: Option<&'a str>,
-    /// The line to look at first, `FILE:LINE`.
+    /// The source line to look at first, `FILE:LINE`. Null if none is known.
     cause: Option<String>,
-    /// Its tests.
+    /// The tests of the package.
     tests: Vec<Test<'a>>,
-    /// What healthy runs make suspicious, and no run confirmed.
+    /// What healthy runs make suspicious, but no run confirmed.
     suspicions: Vec<Suspected<'a>>,
 }
 
 /// One test.
 #[derive(Serialize, JsonSchema)]
 pub struct Test<'a> {
-    /// Its name.
+    /// Name of the test.
     test: &'a str,
-    /// The worst verdict of its runs; `pass` if that one is known (`--baseline`).
+    /// The worst verdict of its runs; `pass` if `--baseline` lists that verdict.
     verdict: Verdict,
     /// Number of runs.
     runs: u32,
-    /// Number of executions: a run may take several.
+    /// Number of executions. A run may take several.
     executions: u32,
-    /// The run that shows the verdict, from 1.
+    /// The run that shows the verdict, from 1. Null if the verdict is `pass`.
     first_run: Option<u32>,
-    /// The seed of that run.
+    /// Seed of that run. Null if the verdict is `pass`.
     seed: Option<u64>,
-    /// The number of the kept execution that shows it: `go replay --run`.
+    /// Number of the kept run that shows the verdict, for `go replay --run`. Null if none was kept.
     kept: Option<usize>,
-    /// What was found, in a sentence.
+    /// What was found, in one sentence. Null if the verdict is `pass`.
     sentence: Option<&'a str>,
-    /// The line to look at first, `FILE:LINE`.
+    /// The source line to look at first, `FILE:LINE`. Null if none is known.
     cause: Option<String>,
-    /// Whether the verdict is known (`--baseline`).
+    /// Whether `--baseline` lists the test's worst verdict.
     known: bool,
-    /// The goroutines that the verdict is about.
+    /// Goroutines that the verdict is about.
     goroutines: &'a [Concerned],
 }
 
-/// What came of the runs of a program.
+/// The results of running a Go program. A run is the program under one schedule; it may take several executions.
 #[derive(Serialize, JsonSchema)]
 pub struct OfProgram<'a> {
     /// The main package.
     package: &'a str,
-    /// The worst verdict.
+    /// The worst verdict of all runs.
     verdict: Verdict,
     /// Number of runs.
     runs: u32,
-    /// Number of executions: a run may take several.
+    /// Number of executions. A run may take several.
     executions: u32,
     /// The run that shows the verdict, from 1.
     first_run: u32,
-    /// The seed of that run.
+    /// Seed of that run.
     seed: u64,
-    /// The number of the kept execution that shows it: `go replay --run`.
+    /// Number of the kept run that shows the verdict, for `go replay --run`. Null if none was kept.
     kept: Option<usize>,
-    /// What was found, in a sentence.
+    /// What was found, in one sentence.
     sentence: &'a str,
-    /// The goroutines that the verdict is about.
+    /// Goroutines that the verdict is about.
     goroutines: &'a [Concerned],
-    /// How many requirements of its concurrency usages were covered.
+    /// Number of requirements of the program's concurrency usages, and how many of them are covered.
     coverage: Totals,
-    /// What healthy runs make suspicious, and no run confirmed.
+    /// What healthy runs make suspicious, but no run confirmed.
     suspicions: Vec<Suspected<'a>>,
 }
 
-/// What healthy runs make suspicious.
+/// Something that healthy runs make suspicious.
 #[derive(Serialize, JsonSchema)]
 pub struct Suspected<'a> {
-    /// The test that shows it; `main` of a program.
+    /// The test that shows it; `main` for a program.
     test: &'a str,
     /// What could go wrong.
     kind: Suspicion,
-    /// The same in a sentence.
+    /// The same in one sentence.
     sentence: &'a str,
-    /// Lines that take part, `FILE:LINE`; the first is the one to look at first.
+    /// Source lines that take part, `FILE:LINE`. Look at the first one first.
     places: Vec<String>,
-    /// Goroutines that take part, by the runtime's number.
+    /// Numbers of the goroutines that take part, as Go's runtime counts.
     goroutines: &'a [u64],
 }
 

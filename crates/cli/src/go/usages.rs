@@ -33,10 +33,10 @@ pub struct Usages {
     flags: Vec<OsString>,
 }
 
-/// Concurrency usages of packages and their tests.
+/// The concurrency usages of packages and of their tests.
 #[derive(Serialize, JsonSchema)]
 pub struct Document {
-    /// The usages, by file, line and column.
+    /// The usages, sorted by file, line and column.
     usages: Vec<Usage>,
 }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 /// What a run holds, how its processes ended, and what was not recorded.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
-    /// The compression of events.
+    /// Name of the compression of the events.
     codec: &'static str,
-    /// Whether it is a run of an MPI program.
+    /// Whether the run is of an MPI program.
     mpi: bool,
-    /// What should be known before the rest is read: damage, for example.
+    /// What to know before reading the rest, such as damage, in sentences.
     notes: &'a [String],
     /// All processes, in the order of their names.
     #[schemars(with = "Vec<Row>")]
@@ -46,44 +46,44 @@ impl Serialize for Rows<'_> {
 #[schemars(rename = "Process")]
 // Long: its fields are the keys of the JSON, which are a contract.
 struct Row<'a> {
-    /// Its name.
+    /// Name of the process.
     process: ProcessName,
-    /// Its rank in `MPI_COMM_WORLD`.
+    /// Its rank in `MPI_COMM_WORLD`. Null if it has none.
     rank: Option<u32>,
     /// Whether it called `MPI_Init`.
     mpi: bool,
     /// Process id on its host.
     pid: u32,
-    /// Its host.
+    /// Name of its host.
     host: &'a str,
     /// Path of its program.
     program: &'a str,
     /// How it ended.
     end: End,
-    /// Share of its calls that was recorded, from 0 to 1, of the calls that were counted; null if there are none.
+    /// Share of its counted calls that was recorded, from 0 to 1. Null if no call was counted.
     coverage_dynamic: Option<f64>,
-    /// The same in numbers.
+    /// The numbers behind that share.
     coverage: Covered,
     /// Number of events that were lost.
     events_lost: u64,
-    /// Why they were lost.
+    /// Why events were lost. Empty if none were.
     losses: Vec<Loss<'a>>,
-    /// Which functions record.
+    /// Which functions are recorded.
     functions: Functions<'a>,
-    /// Which functions were chosen to be recorded.
+    /// Which functions `record` was asked to record.
     chosen: Chosen<'a>,
-    /// Programs and libraries that were not recorded at all.
+    /// Programs and libraries of which nothing was recorded.
     untraced_images: Vec<Untraced<'a>>,
     /// Its threads, in the order of their names.
     threads: Vec<ThreadRow<'a>>,
 }
 
-/// How many calls were recorded.
+/// Numbers of calls.
 #[derive(Serialize, JsonSchema)]
 struct Covered {
-    /// Calls that were recorded.
+    /// Number of calls that were recorded.
     recorded_calls: u64,
-    /// Calls that were counted and not recorded.
+    /// Number of calls that were counted but not recorded.
     unrecorded_calls: u64,
     /// Number of functions that may have been called more often than was counted.
     uncounted_functions: usize,
@@ -94,38 +94,38 @@ struct Covered {
 struct Loss<'a> {
     /// The reason.
     reason: &'a str,
-    /// Number of events.
+    /// Number of lost events.
     events: u64,
 }
 
-/// Functions of a process.
+/// The functions of a process.
 #[derive(Serialize, JsonSchema)]
 struct Functions<'a> {
-    /// Number of functions that record.
+    /// Number of functions that are recorded.
     traced: u64,
-    /// Functions that do not record.
+    /// Functions that are not recorded.
     refused: &'a [Refused],
-    /// Functions that record, except if they are called through a pointer that the program takes.
+    /// Functions that are recorded, except when they are called through a pointer that the program takes.
     pointers: &'a [Refused],
 }
 
-/// What `record` was told to record.
+/// Which functions `record` was asked to record.
 #[derive(Serialize, JsonSchema)]
 struct Chosen<'a> {
-    /// The patterns of `--trace`; if there are none, everything is recorded.
+    /// Patterns of `--trace`. If there are none, everything is recorded.
     trace: &'a [String],
-    /// The patterns of `--skip`.
+    /// Patterns of `--skip`.
     skip: &'a [String],
-    /// Number of functions and library calls that these leave out.
+    /// Number of functions and library calls that these patterns leave out.
     left_out: u64,
 }
 
-/// A program or library that was not recorded.
+/// A program or library of which nothing was recorded.
 #[derive(Serialize, JsonSchema)]
 struct Untraced<'a> {
-    /// Its name.
+    /// File name of the program or library.
     image: &'a str,
-    /// The reason.
+    /// Why it was not recorded.
     reason: &'a str,
 }
 
@@ -134,29 +134,29 @@ struct Untraced<'a> {
 #[schemars(rename = "Thread")]
 // Long: its fields are the keys of the JSON, which are a contract.
 struct ThreadRow<'a> {
-    /// Its trace.
+    /// Name of its trace.
     trace: TraceName,
     /// Thread id of the kernel.
     tid: u32,
-    /// Number of its events.
+    /// Number of events in its trace.
     events: u64,
-    /// Number of events that `--keep last` dropped before these.
+    /// Number of earlier events that `--keep last` dropped.
     dropped: u64,
-    /// Bytes that hold its events.
+    /// Bytes that hold these events.
     bytes: u64,
-    /// Bytes that they would take at 2 bytes an event, as the ParLOT paper counts them.
+    /// Bytes of these events without compression: 2 for each, as the ParLOT paper counts them.
     raw_bytes: u64,
-    /// Number of the last events that no checksum covers.
+    /// Number of events at the end of the trace that no checksum covers.
     unverified: u64,
-    /// What is damaged or missing.
+    /// What is damaged or missing. Null if nothing is.
     damage: Option<&'a str>,
     /// Number of MPI calls whose arguments could not be stored.
     arguments_lost: u64,
-    /// Number of returns that were inferred: their frames were left by a jump or an exception.
+    /// Number of returns that nobody saw. Their frames were gone later, after a jump, an exception or a switch of stacks.
     inferred: u64,
-    /// When it was first seen: seconds since the run began.
+    /// When the thread was first seen, in seconds since the run began. Null if no times were recorded.
     first_seen: Option<f64>,
-    /// When it was last seen: seconds since the run began.
+    /// When the thread was last seen, in seconds since the run began. Null if no times were recorded.
     last_seen: Option<f64>,
     /// Functions whose calls were open at the end, outermost first.
     open: Vec<&'a str>,

@@ -8,50 +8,52 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Where every task stands, who waits for whom, and whether that can end. A task is a rank, or without MPI a thread.
+/// Where every task is, which task waits for which, and whether that can end. A task is a rank, or without MPI a thread.
 // Long: its fields are the keys of the JSON, which are a contract.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
-    /// The answer in a sentence.
+    /// The answer in one sentence.
     pub verdict: String,
-    /// Whether a task hangs.
+    /// Whether a task hangs (exit status 1).
     pub hang: bool,
-    /// How it hangs.
+    /// How it hangs; `slow` and `none` are possible without a hang.
     pub kind: Kind,
-    /// What was found, as values, the most telling first.
+    /// The findings as values, most important first.
     #[serde(skip_deserializing)]
     pub facts: Vec<Fact>,
-    /// Those of `facts` that are a rule of MPI that was broken.
+    /// Those of `facts` that break a rule of MPI.
     #[serde(skip_deserializing)]
     pub checks: Vec<Broken>,
-    /// Tasks that stand at one place, by their first task.
+    /// Groups of tasks that are at the same place, sorted by their first task.
     pub groups: Vec<GroupRow>,
-    /// Pairs of groups: the second is behind the first.
+    /// Pairs of groups, by `id`: the second has made less progress than the first. Pairs that follow from others are
+    /// left out.
     pub edges: Vec<(usize, usize)>,
-    /// The groups that hold the others up.
+    /// Groups that hold up the others, by `id`. If no task waits, those with the least progress.
     pub least_progressed: Vec<usize>,
-    /// Who waits for whom.
+    /// Which task waits for which; at most 64 waits of a task are listed. For a Go program: which goroutine waits for which.
     pub waits: Vec<WaitRow>,
-    /// Tasks that can never go on.
+    /// Tasks that can never continue. Tasks that ended are not among them.
     pub stuck: BTreeSet<u32>,
-    /// What these wait for in the end: tasks that wait for each other, or that ended.
+    /// What the tasks in `stuck` wait for in the end. Each entry is a circle of tasks that wait for each other, or
+    /// tasks that ended.
     pub deadlocks: Vec<Vec<u32>>,
-    /// Collective operations that do not fit, in sentences.
+    /// Collective operations whose calls do not match, in sentences.
     pub mismatches: Vec<String>,
-    /// Messages and requests that came to nothing, in sentences.
+    /// Broken rules of MPI, and messages, requests and handles that are left over, in sentences.
     pub loose_ends: Vec<String>,
-    /// A deadlock that only buffering or the order of messages prevented, in a sentence.
+    /// A deadlock that only buffering or a lucky order of messages prevented, in one sentence. Null if there is none.
     pub potential_deadlock: Option<String>,
-    /// Tasks that did something unusual, and made the others wait.
+    /// Tasks that did something unusual and so made others wait.
     pub causes: Vec<CauseRow>,
-    /// Which answers are lost, and why.
+    /// Which answers are missing, and why, in sentences.
     pub notes: Vec<String>,
-    /// Whether a process of the run still goes on.
+    /// Whether a process of the run still runs.
     pub running: bool,
-    /// Whether nothing was read but how processes ended.
+    /// True if only the ends of processes were read, and no trace. Absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_ends_alone: bool,
-    /// Tasks that held the others up during the recording, and went on.
+    /// Tasks that held up the others during the recording and then continued. Null if there were none.
     pub went_on: Option<WentOn>,
 }
 
@@ -60,64 +62,67 @@ pub struct Document {
 pub struct Broken {
     #[serde(flatten)]
     fact: Fact,
-    /// `fatal`, `error`, `luck` or `left`.
+    /// `fatal` (MPI may end the job), `error` (MPI forbids it), `luck` (it worked, but need not), or `left` (something
+    /// is left over).
     severity: &'static str,
-    /// The clause of the MPI 4.1 standard.
+    /// Clause of the MPI 4.1 standard, such as `11.2.1`.
     clause: &'static str,
 }
 
-/// Tasks that stand at one place.
+/// Tasks that are at the same place.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Group")]
 pub struct GroupRow {
-    /// Its number, from 0.
+    /// Number of the group, from 0.
     pub id: usize,
-    /// Its tasks.
+    /// Numbers of its tasks: ranks, or without MPI threads.
     pub processes: Vec<u32>,
     /// Functions whose calls are open, outermost first.
     pub stack: Vec<String>,
-    /// The innermost known line that they are called from.
+    /// The source line of the innermost call whose line is known. Null if none is.
     #[serde(skip_deserializing)]
     pub source: Option<SourceLine>,
-    /// The loops around that place, outermost first, each with its iteration, from 1.
+    /// Loops around that place, outermost first, each with its iteration, from 1. Only iterations that are certain are
+    /// listed.
     pub loops: Vec<(String, u64)>,
-    /// What its tasks are doing.
+    /// What the tasks are doing.
     pub activity: Activity,
-    /// A function that they may still be in, within the innermost open call.
+    /// A function inside the innermost open call that the tasks may still run. Null if there is none.
     pub leaf: Option<String>,
 }
 
-/// One task waits for another one.
+/// One task waits for another. For a Go program: one goroutine waits for another.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Wait")]
 pub struct WaitRow {
-    /// The task that waits, or the goroutine.
+    /// Number of the task or goroutine that waits.
     pub from: u64,
-    /// The one that it waits for.
+    /// Number of the task or goroutine that it waits for.
     pub to: u64,
-    /// Why it waits.
+    /// What it waits for, in words.
     pub why: String,
 }
 
-/// A task that did something unusual, and others wait for it.
+/// A task that did something unusual, so that others wait for it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Cause")]
 pub struct CauseRow {
-    /// The task.
+    /// Number of the task.
     task: u32,
-    /// Tasks that wait for it.
+    /// Numbers of the tasks that wait for it.
     victims: Vec<u32>,
     /// What it did, in words.
     what: String,
     /// Functions that it called, or did not call.
     functions: Vec<String>,
-    /// Calls that it left out, in order.
+    /// Calls that it left out, in order. Null if it did not leave the usual order of calls.
     left_out: Option<Vec<String>>,
-    /// What it called instead.
+    /// Calls that it made instead or in addition, in order. Null if `left_out` is.
     instead: Option<Vec<String>>,
-    /// The frames in which that happened, outermost first: a function, and which of the calls in the frame around it, from 1.
+    /// The frames around that place, outermost first: a function, and the number of its call in the frame around it,
+    /// from 1. Null if `left_out` is.
     frames: Option<Vec<(String, usize)>>,
-    /// Whether the normal run (`--normal`) shows what is usual.
+    /// True if the task went another way than in the normal run (`--normal`). False for what the faulty run alone shows.
     by_normal: bool,
 }
 

@@ -13,25 +13,26 @@ mod condensed;
 mod nearest;
 mod single;
 
-/// A binary tree over objects, as the merges that build it, in order.
+/// A binary tree over traces: the merges that build it, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Dendrogram {
-    /// Number of objects: the leaves 0..leaves.
+    /// Number of traces. They are the nodes 0 to `leaves` - 1.
     pub leaves: usize,
-    /// The merges; merge `i` makes node `leaves + i`.
+    /// The merges. Merge `i`, from 0, makes node `leaves + i`.
     pub merges: Vec<Merge>,
 }
 
 /// Two nodes that become one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Merge {
-    /// The node with the smallest leaf.
+    /// The node that contains the smallest leaf.
     pub left: usize,
     /// The other node.
     pub right: usize,
-    /// Distance at which they merge; may be below that of a part (centroid and median linkage).
+    /// Distance at which they merge. With centroid and median linkage it may be smaller than the height of `left` or
+    /// `right`.
     pub height: f64,
-    /// Number of leaves below.
+    /// Number of leaves below the new node.
     pub size: usize,
 }
 

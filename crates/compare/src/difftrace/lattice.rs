@@ -8,14 +8,14 @@ use lockstep_trace::Run;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A concept lattice, the most general concept (all objects) first.
+/// A concept lattice. Objects are traces, or pieces of traces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Lattice {
-    /// Its concepts.
+    /// The concepts; the most general one (all objects) comes first.
     pub concepts: Vec<Concept>,
-    /// `(upper, lower)` for each pair of neighbours, as indices into `concepts`.
+    /// Pairs `(upper, lower)` of neighbours, as indices into `concepts`.
     pub covers: Vec<(usize, usize)>,
-    /// Whether only the concepts that bring an object or an attribute are there (`--poset`).
+    /// Whether only concepts that introduce an object or an attribute are listed (`--poset`).
     #[serde(rename = "poset")]
     pub is_poset: bool,
 }
@@ -23,13 +23,13 @@ pub struct Lattice {
 /// A maximal set of objects that share a maximal set of attributes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Concept {
-    /// Its objects.
+    /// Objects of the concept.
     pub extent: Vec<String>,
-    /// Its attributes.
+    /// Attributes that all these objects have.
     pub intent: Vec<String>,
-    /// Objects in no lower concept: its part of the reduced labels.
+    /// Objects that no lower concept has (reduced label).
     pub own_objects: Vec<String>,
-    /// Attributes in no upper concept: its part of the reduced labels.
+    /// Attributes that no upper concept has (reduced label).
     pub own_attributes: Vec<String>,
 }
 

@@ -14,33 +14,33 @@ use serde::Serialize;
 /// The traces of a run with their loops folded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Loops {
-    /// Every loop body, in the order of its name.
+    /// All loop bodies, in the order of their names.
     pub loops: Vec<LoopBody>,
-    /// Every trace, in order.
+    /// All traces, in order.
     pub traces: Vec<TraceLoops>,
 }
 
-/// A loop body: equal bodies have equal ids in every trace and run.
+/// A loop body. Equal bodies have equal ids in all traces and runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LoopBody {
-    /// Content address, 32 hexadecimal digits.
+    /// Hash of the body's content, 32 hexadecimal digits.
     pub id: String,
-    /// Name for people: L0, L1... in order of first occurrence.
+    /// Name of the loop: L0, L1 and so on, in the order of first occurrence.
     pub name: String,
-    /// Its elements: names of functions and loops.
+    /// Elements of the body: names of functions and loops.
     pub body: Vec<String>,
-    /// Name of the first loop of which it is a rotation, perhaps its own.
+    /// Name of the first loop whose body is a rotation of this one. It may be this loop.
     pub family: String,
 }
 
 /// One trace with its loops folded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TraceLoops {
-    /// The trace, or its piece.
+    /// The trace, or a piece of it.
     pub trace: ObjectName,
-    /// Its elements: `MPI_Init`, or `L0^4` for a loop of four iterations.
+    /// Elements of the trace: `MPI_Init`, or `L0^4` for a loop with 4 iterations.
     pub tokens: Vec<String>,
-    /// Calls that pass the filter and never returned, outermost first.
+    /// Functions whose calls pass the filter and never return, outermost first.
     pub open: Vec<String>,
 }
 

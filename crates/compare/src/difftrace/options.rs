@@ -163,11 +163,11 @@ macro_rules! choice {
 choice! {
     /// What an attribute is made of (`--attributes`).
     Attributes("--attributes") {
-        /// Each entry of the nested loop representation.
+        /// Each entry of the folded trace.
         Single = "single",
         /// Each pair of consecutive entries.
         Double = "double",
-        /// Each pair of a caller and what it calls.
+        /// Each pair of a calling and a called function.
         Callers = "callers",
         /// Each call with the calls around it.
         Paths = "paths",
@@ -177,33 +177,33 @@ choice! {
 }
 
 choice! {
-    /// What of its frequency an attribute carries (`--frequency`).
+    /// What an attribute says about its frequency (`--frequency`).
     Frequency("--frequency") {
-        /// The count.
+        /// The number of occurrences.
         Actual = "actual",
-        /// The whole part of the count's decimal logarithm.
+        /// The integer part of that number's decimal logarithm.
         Log10 = "log10",
-        /// Nothing (the papers' noFreq, orig).
+        /// Nothing (noFreq and orig in the papers).
         None = "none",
     }
 }
 
 choice! {
-    /// How the distance between clusters follows from their members' (`--linkage`).
+    /// How the distance of two clusters follows from their members (`--linkage`).
     Linkage("--linkage") {
-        /// Nearest members.
+        /// Distance of the nearest members.
         Single = "single",
-        /// Farthest members.
+        /// Distance of the farthest members.
         Complete = "complete",
-        /// Mean over pairs (UPGMA).
+        /// Mean over all pairs (UPGMA).
         Average = "average",
-        /// Mean of the two parts' distances (WPGMA).
+        /// Mean of the distances to the two merged parts (WPGMA).
         Weighted = "weighted",
-        /// Between centroids (UPGMC); can invert.
+        /// Distance of the centroids (UPGMC). A merge can be lower than the one before.
         Centroid = "centroid",
-        /// Between midpoints (WPGMC); can invert.
+        /// Distance of the midpoints (WPGMC). A merge can be lower than the one before.
         Median = "median",
-        /// Least growth of variance.
+        /// Smallest growth of variance.
         Ward = "ward",
     }
 }

@@ -8,12 +8,13 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-/// How alike traces are: a symmetric matrix of numbers from 0 (nothing in common) to 1 (the same attributes).
+/// A symmetric matrix with a number for each pair of traces. A similarity goes from 0 (nothing in common) to 1 (the
+/// same attributes).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Similarity {
-    /// The traces, in order.
+    /// The traces, in the order of rows and columns.
     pub traces: Vec<ObjectName>,
-    /// A row for each trace, each with a number for each trace, in the order of `traces`.
+    /// One row for each trace.
     #[serde(rename = "matrix")]
     #[schemars(with = "Vec<Vec<f64>>")]
     classes: ClassMatrix,

@@ -17,36 +17,36 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One set of options, and whom it suspects.
+/// One set of options, and the candidates that it finds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
-    /// The filter in the papers' form: `11.mpi.0K10`.
+    /// The filter, as the papers write it: `11.mpi.0K10`.
     pub filter: String,
     /// What attributes are made of.
     pub attributes: Attributes,
-    /// What of their frequency they carry.
+    /// How much an attribute says about its frequency.
     pub frequency: Frequency,
-    /// The linkage.
+    /// How clusters are merged.
     pub linkage: Linkage,
     /// Number of clusters.
     pub clusters: usize,
-    /// Likeness of the two runs' clusterings, from 0 to 1; null (NaN) if it is undefined.
+    /// B-score: how similar the clusterings of the two runs are, from 0 to 1 (equal). Null if it is undefined.
     #[schemars(with = "Option<f64>")]
     pub b_score: f64,
     /// Sizes of the clusters of the JSM_D, largest first.
     pub cluster_sizes: Vec<usize>,
-    /// Candidate processes: those whose thread 0 is a candidate, most changed first.
+    /// Processes whose thread 0 is a candidate, most changed first.
     pub processes: Vec<ProcessName>,
-    /// Candidates: members of the smallest clusters, most changed first.
+    /// Candidates: the members of the smallest clusters, most changed first.
     pub threads: Vec<ObjectName>,
 }
 
-/// The closing row of the papers' tables: who is a candidate in the most rows.
+/// The closing row of the ranking table: the candidates in most rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Top {
-    /// Candidate processes, and in how many rows, most first.
+    /// Candidate processes, each with its number of rows, most rows first.
     pub processes: Vec<(String, usize)>,
-    /// Candidates, likewise.
+    /// Candidate traces, each with its number of rows, most rows first.
     pub threads: Vec<(String, usize)>,
 }
 

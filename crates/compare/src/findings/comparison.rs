@@ -20,39 +20,39 @@ use lockstep_trace::{Fact, Run, TraceName};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What came of comparing a run with normal ones.
+/// The result of comparing a run with normal runs.
 // Long: its fields are the keys of the JSON, which are a contract.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// Whether they differ, by the rule of the command line.
+    /// Whether the run differs, by the rule of the command line (exit status 1).
     pub differs: bool,
-    /// One sentence: who, where, what.
+    /// The answer in one sentence: which trace differs, where and how.
     pub verdict: String,
-    /// The same as values, most suspicious first; of the first 64 traces.
+    /// The findings as values, most suspicious first; at most 64.
     pub facts: Vec<Fact>,
-    /// With several normal runs: how often one of them, beside the others, is as unusual as the faulty run.
+    /// The smallest `p` of all traces. Null with a single normal run.
     pub p: Option<f64>,
-    /// With several normal runs: the roles that traces play in them.
+    /// The roles of the traces, found from the normal runs. Empty with a single normal run.
     pub roles: Vec<Role>,
     /// Traces that differ, most suspicious first.
     pub suspects: Vec<Suspect>,
-    /// The ranking table, lowest B-score first.
+    /// The ranking table: one row for each set of options, lowest B-score first.
     pub table: Vec<Row>,
-    /// Its closing row: who is a candidate most often.
+    /// The closing row of the table: the candidates in most rows.
     pub top: Top,
-    /// What could not be compared, or should be known when reading the rest.
+    /// Sentences about what was not compared, and what else the reader should know.
     pub notes: Vec<String>,
-    /// Functions that were left out of the search for the first divergence, because all traces differ in them in the same
-    /// way (see `notes`).
+    /// Functions that the search for the first divergence left out, because all traces differ in them in the same way
+    /// (see `notes`).
     pub left_out: Vec<String>,
-    /// If there are two builds of the program: what is compared by another name, and what is not compared.
+    /// How two builds of the program were compared. Null if there is only one build.
     pub builds: Option<Builds>,
-    /// Traces of the normal run without a partner in the faulty one.
+    /// Traces of the first normal run that the faulty run does not have.
     pub missing: Vec<TraceName>,
-    /// Traces of the faulty run without a partner in the normal one.
+    /// Traces of the faulty run that the first normal run does not have.
     pub extra: Vec<TraceName>,
-    /// The matrices and trees under the given options. Of more than 1,024 traces they are not written: a matrix has a
-    /// number for each pair.
+    /// Matrices and trees under the given options. Absent for more than 1,024 traces, because a matrix has a number for
+    /// each pair.
     #[serde(skip_serializing_if = "View::is_large")]
     pub view: View,
 }
@@ -69,22 +69,22 @@ impl View {
     }
 }
 
-/// Both runs under one set of options: what the pictures show.
+/// The first normal run and the faulty run under one set of options.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct View {
-    /// The filter in the papers' form.
+    /// The filter, as the papers write it: `11.mpi.0K10`.
     pub filter: String,
-    /// Likeness of the normal run's traces.
+    /// How similar the normal run's traces are (JSM).
     pub normal: Similarity,
-    /// Likeness of the faulty run's traces.
+    /// How similar the faulty run's traces are (JSM).
     pub faulty: Similarity,
-    /// Absolute difference of the two (JSM_D).
+    /// Absolute difference of these two matrices (JSM_D).
     pub difference: Similarity,
-    /// Clustering of the normal run.
+    /// Clustering of `normal`.
     pub normal_tree: Dendrogram,
-    /// Clustering of the faulty run.
+    /// Clustering of `faulty`.
     pub faulty_tree: Dendrogram,
-    /// Clustering of the difference.
+    /// Clustering of `difference`.
     pub difference_tree: Dendrogram,
 }
 

@@ -15,23 +15,23 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// In what way a trace differs; earlier ones are more suspicious.
+/// How a trace differs; the first value is the most suspicious.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// It passes what the others of a collective do not, or a reduction or datatype that is new.
+    /// An MPI argument is wrong: it differs from the other ranks in a collective call, or from the normal runs.
     Arguments,
-    /// It makes another call than before.
+    /// The trace makes another call than the normal runs, or continues where they end.
     OtherCall,
-    /// It exists in one run only.
+    /// Only one of the runs has the trace.
     Unmatched,
-    /// It ends early: perhaps a victim of another.
+    /// The trace ends early. Another trace may be the cause.
     EndsEarly,
-    /// It is nowhere unlike all normal runs, and unusual as a whole.
+    /// No single place is unlike all normal runs, but the trace as a whole is unusual.
     Unusual,
-    /// Only trip counts differ.
+    /// Only numbers of loop iterations differ.
     Counts,
-    /// Only what depends on timing differs, and trip counts.
+    /// Only timing differs, and perhaps numbers of loop iterations.
     Timing,
 }
 

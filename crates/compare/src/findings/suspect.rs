@@ -14,45 +14,46 @@ use serde::Serialize;
 pub(crate) mod fact;
 pub(crate) mod order;
 
-/// A trace that differs.
+/// A trace that differs from the normal runs.
 // Long: its fields are the keys of the JSON, which are a contract.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Suspect {
     /// The trace.
     pub trace: TraceName,
-    /// Its process.
+    /// The process that the trace belongs to.
     pub process: ProcessName,
-    /// 0..1, a judgement and no probability: the weight of the kind of its first divergence (wrong
-    /// arguments 0.97, another call 0.95, the others wait for it 0.9, in one run only 0.8, ends early 0.5, trip counts 0.2, timing 0.1), divided by the number of
-    /// traces of that kind which diverge as early; a quarter of it where all traces diverge alike; with
-    /// several normal runs times 1 - p.
+    /// A judgement from 0 to 1, not a probability. It starts from a weight of `reason`: `arguments` 0.97, `other-call`
+    /// 0.95, `unmatched` 0.8, `ends-early` and `unusual` 0.5, `counts` 0.2, `timing` 0.1. The weight is at least 0.9 if
+    /// the other traces wait for this one. It is divided by the number of traces of that kind that diverge as early,
+    /// and by 4 if all traces diverge alike. With several normal runs it is multiplied by 1 - `p`.
     pub confidence: f64,
-    /// The first suspect, where this trace differs only after it can have heard of that: perhaps a
-    /// consequence. Known where arguments of MPI calls are recorded.
+    /// The first suspect, if messages from it may have caused this difference. Null otherwise, and if no arguments of
+    /// MPI calls were recorded.
     pub after: Option<TraceName>,
-    /// With several normal runs: how often a normal run has a trace as unusual as this one.
+    /// How often a normal run has a trace as unusual as this one, from 0 to 1. Null with a single normal run.
     pub p: Option<f64>,
-    /// With several normal runs: how unusual it is, in standard deviations of its role.
+    /// How unusual the trace is for its role: the largest `z` (see `evidence`), at least 0. Null with a single normal run.
     pub score: Option<f64>,
-    /// With several normal runs: the share of resamples of them in which it is among the first three.
+    /// The share, from 0 to 1, of random samples of the normal runs in which the trace is among the three most unusual.
+    /// Null with a single normal run.
     pub stability: Option<f64>,
-    /// With several normal runs: the role that it plays in them.
+    /// The role of the trace. Null with a single normal run.
     pub role: Option<String>,
-    /// With several normal runs: what is unusual in it.
+    /// What is unusual in the trace. Empty with a single normal run, and except for the 8 most unusual traces.
     pub evidence: Vec<Evidence>,
-    /// Whether the others wait for it, or it did what makes them wait.
+    /// Whether the other traces wait for this one, or it did what makes them wait.
     #[serde(skip)]
     pub is_culprit: bool,
-    /// Why, strongest first, in sentences.
+    /// Why the trace is suspicious, in sentences, strongest reason first.
     pub reasons: Vec<String>,
     /// The kind of the strongest reason.
     pub reason: Reason,
-    /// Sum of its row of the JSM_D, mean over filters and attributes.
+    /// Sum of the trace's row of the JSM_D, averaged over filters and attributes.
     pub row_sum: f64,
-    /// The iterations of its outermost loop beside those of the normal runs, if they have such a loop. Where they are not
-    /// alike in it, no body is new.
+    /// The iterations of the trace's outermost loop beside those of the normal runs. Null if there is no such loop, or
+    /// it was not looked for. If the normal runs do not agree in that loop, no body counts as new.
     pub phases: Option<Phases>,
-    /// Its first divergence, unless it is in one run only.
+    /// The first divergence of the trace. Null if there is none, for example because only one run has the trace.
     pub divergence: Option<Divergence>,
     /// The event of a call whose argument is its strongest reason.
     #[serde(skip)]

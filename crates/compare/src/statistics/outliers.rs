@@ -18,11 +18,11 @@ use serde::Serialize;
 /// The traces of a run, ranked by how unlike the others they are.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Outliers {
-    /// Whether there is an outlier.
+    /// Whether there is an outlier (exit status 1).
     pub differs: bool,
-    /// The answer in a sentence.
+    /// The answer in one sentence.
     pub verdict: String,
-    /// The score from which on a trace is an outlier.
+    /// A trace with at least this score is an outlier.
     pub threshold: f64,
     /// The outliers, most unlike first.
     pub suspects: Vec<Outlier>,
@@ -35,16 +35,15 @@ pub struct Outliers {
 pub struct Outlier {
     /// The trace.
     pub trace: TraceName,
-    /// Its process.
+    /// The process that the trace belongs to.
     pub process: ProcessName,
-    /// How unlike: standard deviations (and one nat) beyond the others' mean, in the family where that is
-    /// most.
+    /// How unlike the others the trace is: the largest `z` over all families of attributes, at least 0.
     pub score: f64,
-    /// 0..1: how far beyond the threshold.
+    /// score / (score + threshold): from 0.5 at the threshold towards 1.
     pub confidence: f64,
     /// Why, in sentences.
     pub reasons: Vec<String>,
-    /// The same as values.
+    /// The same reasons as values.
     pub evidence: Vec<Evidence>,
 }
 

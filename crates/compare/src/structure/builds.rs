@@ -32,33 +32,34 @@ mod reached;
 use codes::{Codes, inlinable, projected};
 use reached::Beside;
 
-/// What is not compared of two builds of a program.
+/// How two builds of a program were compared. What a compiler renames, inlines or moves is no difference.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Builds {
-    /// Clones that are compared under their base names.
+    /// Functions with a compiler suffix (`sort.part.0`) that are compared under their base name (`sort`).
     pub by_base_name: Vec<String>,
-    /// Functions that only the normal build calls.
+    /// Functions that only the normal build calls. They are not compared: the other build may have inlined them.
     pub normal_only: Vec<String>,
-    /// Functions that only the faulty build calls.
+    /// Functions that only the faulty build calls. They are not compared: the other build may have inlined them.
     pub faulty_only: Vec<String>,
-    /// Those of them that the other build does not have: new, gone, or inlined wherever they were called.
+    /// Functions of `normal_only` and `faulty_only` that the other build does not contain: new, removed, or inlined
+    /// everywhere.
     pub absent: Vec<String>,
-    /// Functions that one build only calls, though the code of the other calls them, too: they are compared.
+    /// Functions that only one run calls, although the code of both builds calls them. They are compared.
     pub reachable: Vec<String>,
-    /// Functions that both builds call, each in its own places.
+    /// Functions that the two builds call from different places. They are not compared.
     pub elsewhere: Vec<String>,
-    /// Where the two seem to be no builds of one program: how many functions of its own each calls, and both.
+    /// Set if the two seem to be different programs, because they have few functions in common. Null otherwise.
     pub strangers: Option<Strangers>,
 }
 
 /// How many of their own functions two programs call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Strangers {
-    /// The normal one.
+    /// Number of functions that the normal program calls.
     pub normal: usize,
-    /// The faulty one.
+    /// Number of functions that the faulty program calls.
     pub faulty: usize,
-    /// Both of them.
+    /// Number of functions that both programs call.
     pub both: usize,
 }
 

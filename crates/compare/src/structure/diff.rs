@@ -42,22 +42,23 @@ pub enum Style {
 /// How two traces differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diff {
-    /// Whether they do the same; other trip counts matter only with `--counts`.
+    /// Whether the traces make the same calls. Numbers of loop iterations, and differences of timing, count only with
+    /// `--counts`.
     pub equal: bool,
-    /// Where the faulty trace first leaves the normal one; null for pieces of traces.
+    /// Where the faulty trace first leaves the normal one. Null if the traces are equal, and with `--split-at`.
     pub first_divergence: Option<Divergence>,
-    /// The whole way from the normal trace to the faulty one; empty if they are equal in every respect.
+    /// All steps from the normal trace to the faulty one, in order. Empty if nothing at all differs.
     pub ops: Vec<Op>,
-    /// The loops that are named in `ops`.
+    /// The loops that `ops` names.
     pub loops: Vec<LoopBody>,
-    /// Calls of the normal trace that pass the filter and never returned, outermost first.
+    /// Functions whose calls in the normal trace pass the filter and never return, outermost first.
     pub normal_open: Vec<String>,
-    /// The same of the faulty trace.
+    /// The same for the faulty trace.
     pub faulty_open: Vec<String>,
-    /// If there are two builds of the program: what is compared by another name, and what is not compared.
+    /// How two builds of the program were compared. Absent if there is only one build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builds: Option<Builds>,
-    /// What is not looked at, if the traces are too large.
+    /// What was not compared because the traces are too large. Absent if everything was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }

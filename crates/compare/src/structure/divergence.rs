@@ -32,20 +32,20 @@ use crate::structure::list::Next;
 use exact::Mismatch;
 use usual::Accepted;
 
-/// In what way a trace leaves the normal one.
+/// How a trace leaves the normal one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DivergenceKind {
-    /// It makes another call, or returns where the normal one calls, or the other way round.
+    /// The trace makes another call; or one of the two traces returns and the other makes a call.
     OtherCall,
-    /// It ends where the normal one goes on: it is stuck in an open call, or was stopped.
+    /// The trace ends where the normal one continues: it is stuck in an open call, or was stopped.
     EndsEarly,
-    /// It goes on where the normal one ended.
+    /// The trace continues where the normal one ends.
     GoesOn,
-    /// A loop runs more or less often; all else is as before.
+    /// Only numbers of loop iterations differ.
     Counts,
-    /// Functions that wait go another way that they go in normal runs, too: who takes which piece of work, who finds a lock
-    /// taken, who asks how often. All else is as before, but for trip counts.
+    /// Only timing differs: for example, which thread takes which work, or finds a lock taken. Numbers of loop
+    /// iterations may differ, too.
     Timing,
 }
 
@@ -54,25 +54,25 @@ pub enum DivergenceKind {
 pub struct Divergence {
     /// The trace.
     pub trace: TraceName,
-    /// In what way.
+    /// How it leaves the normal trace.
     pub kind: DivergenceKind,
-    /// The first event of the faulty trace that is not as before, from 0; the number of its events
-    /// where it ends early.
+    /// Number of the first event of the faulty trace that differs, from 0. If the trace ends early, the number of its
+    /// events.
     pub event: u64,
-    /// The event of the normal trace that was expected there.
+    /// Number of the normal trace's event at that place, from 0.
     pub normal_event: u64,
-    /// The calls around it in the faulty trace, outermost first.
+    /// Functions whose calls are open at that place in the faulty trace, outermost first.
     pub stack: Vec<String>,
-    /// What the normal trace did: the name of a function, `return`, or nothing where it ended.
+    /// What the normal trace does there: the name of a function, or `return`. Null if it ends there.
     pub normal: Option<String>,
-    /// What the faulty trace did instead.
+    /// What the faulty trace does there instead: the name of a function, or `return`. Null if it ends there.
     pub faulty: Option<String>,
-    /// Whether the call that the faulty trace made instead never returned.
+    /// Whether the call in `faulty` never returned.
     pub faulty_is_open: bool,
-    /// The loops around it, outermost first, and the iteration, from 1: `[["L1", 8]]`.
+    /// Loops around that place, outermost first, each with its iteration, from 1: `[["L1", 8]]`.
     #[serde(rename = "loop")]
     pub loops: Vec<(String, u64)>,
-    /// Lines of the source where the faulty call is made, as far as known: one, or candidates.
+    /// Source lines of that place in the faulty run: one line, or all candidates. Empty if no line is known.
     pub source: Vec<SourceLine>,
     #[serde(skip)]
     trees: InTrees,

@@ -37,20 +37,20 @@ fn is_own(name: &str) -> bool {
     !is_standard(name) && is_shown(name)
 }
 
-/// How the phases of a trace compare with those of the normal runs.
+/// The phases of a trace beside those of the normal runs. A phase is one iteration of the outermost loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Phases {
-    /// The function with the loop.
+    /// The function that contains the loop.
     pub function: String,
     /// A phase goes from one call of this function to the next.
     pub marker: String,
-    /// How many phases the first normal run has.
+    /// Number of phases in the first normal run.
     pub normal: usize,
-    /// How many this trace has.
+    /// Number of phases in this trace.
     pub faulty: usize,
-    /// The first phase, from 1, whose body no normal run has in this trace.
+    /// The first phase, from 1, whose body this trace has in no normal run. Null if there is none.
     pub first_new: Option<usize>,
-    /// How many have such a body.
+    /// Number of phases with such a body.
     pub new: usize,
     /// The phase in which the trace first differs, from 1; 0 before all of them.
     #[serde(skip)]

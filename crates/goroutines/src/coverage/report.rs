@@ -9,44 +9,45 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// One requirement of a usage.
+/// One requirement: a usage has to behave in one way at least once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Covered {
-    /// Which case of a `select`.
+    /// The case of the `select`. Null if the usage is no `select`, or if the case does not matter.
     pub case: Option<CaseOf>,
-    /// How it should behave.
+    /// How the usage should behave.
     pub aspect: Aspect,
-    /// In how many executions it did.
+    /// Number of executions in which it behaved so.
     pub executions: u64,
-    /// What it means that it never did.
+    /// What it means that no execution covered it, in words. Null if one did.
     pub means: Option<&'static str>,
 }
 
-/// A usage in a node of the goroutine tree.
+/// A usage in one node of the goroutine tree. A node is all goroutines that the same `go` statements created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UsageReport {
-    /// Its file.
+    /// The source file.
     pub file: String,
-    /// Its line.
+    /// The source line, from 1.
     pub line: u32,
-    /// What it does.
+    /// What the usage does.
     pub action: Action,
-    /// Where the node was made, from main on; `None` of a usage that no goroutine came to.
+    /// The `go` statements from main to the node; an entry is null if its line is unknown. Empty for main; null if no
+    /// goroutine reached the usage.
     pub node: Option<Vec<Option<Place>>>,
-    /// What the node runs.
+    /// The function that the node runs. Null if it is unknown, or if no goroutine reached the usage.
     pub function: Option<String>,
-    /// Its requirements.
+    /// Requirements of this usage.
     pub requirements: Vec<Covered>,
 }
 
-/// Everything that is known of a test's coverage.
+/// How well executions of a test or program covered its concurrency usages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
-    /// Number of executions that were looked at.
+    /// Number of executions that were read.
     pub executions: u64,
-    /// How many requirements were covered, of how many.
+    /// Number of requirements, and how many of them are covered.
     pub coverage: Totals,
-    /// The usages, by file and line.
+    /// The usages, sorted by file and line.
     pub usages: Vec<UsageReport>,
 }
 

@@ -4,37 +4,37 @@ use lockstep_trace::ProcessName;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The builds of a comparison.
+/// Whether the runs are of one build of the program, or of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compiled {
-    /// There is one.
+    /// There is one build.
     Once,
-    /// Two, with the same options: all is compared.
+    /// There are two builds with the same compiler options. Everything is compared.
     Alike,
-    /// Two, with other options, or without a record of them.
+    /// There are two builds, and their compiler options differ or are unknown.
     Otherwise,
 }
 
-/// What is otherwise.
+/// What differs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A process is not there.
+    /// A process that all normal runs have is missing.
     Missing,
-    /// A process that the baseline does not have.
+    /// The run has a process that no normal run has.
     Extra,
-    /// How a process ended.
+    /// A process ended in another way than in the normal runs.
     End,
-    /// A function is called no more.
+    /// A function is no longer called.
     Gone,
-    /// A function is called that never was.
+    /// A function is called that this process never calls in the normal runs.
     New,
-    /// How often a function is called.
+    /// A call is made more or less often than in the normal runs.
     Count,
-    /// What an MPI call was given.
+    /// An MPI call has other arguments than in the normal runs.
     Argument,
-    /// In which order calls are made.
+    /// A function makes its calls in another order than in the normal runs.
     #[default]
     Order,
 }
@@ -42,66 +42,70 @@ pub enum Kind {
 /// One difference.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// What is otherwise.
+    /// What differs.
     pub kind: Kind,
-    /// The function that is called. If the kind is `order`: the one that makes the calls.
+    /// The function that is called; if `kind` is `order`, the function that makes the calls. Null if the difference is
+    /// about a process.
     pub function: Option<String>,
-    /// Who calls it; `None` of what begins a thread or runs below OpenMP's runtime.
+    /// The function that makes the call. Null if it is the start of a thread or OpenMP's runtime, and for kinds other
+    /// than `gone`, `new` and `count`.
     pub caller: Option<String>,
-    /// The processes that differ so.
+    /// The processes with this difference.
     pub processes: Vec<ProcessName>,
     /// Whether it is the only process of its run.
     #[serde(skip)]
     pub(super) is_alone: bool,
-    /// The fewest and the most calls in the normal runs, of one of these processes.
+    /// Fewest and most calls by such a process in the normal runs. Null for kinds other than `gone`, `new` and `count`.
     pub normal: Option<[u64; 2]>,
-    /// The calls in this run.
+    /// Number of calls in this run by the first of `processes`. Null for kinds other than `gone`, `new` and `count`.
     pub now: Option<u64>,
-    /// If the kind is `argument` or `order`: what normal runs never say or do. If it is `end`: how the process ends.
+    /// Details of an argument, an order or an end. Null for other kinds, and if no single argument or pair of calls is new.
     pub detail: Option<Detail>,
-    /// The line of the call, if there is one and it is known.
+    /// File and line of the call. Null if it is unknown.
     pub source: Option<(String, u32)>,
-    /// Whether it follows from another difference: who makes the call is itself called more or less often.
+    /// Whether another difference explains this one: the calling function is itself called more or less often.
     pub follows: bool,
-    /// Whether the function may have been inlined: two builds with other options, of which one has no debug information.
+    /// Whether the compiler may have inlined the function. Then the two builds have different options, and the one
+    /// without the calls has no debug information.
     pub may_be_inlined: bool,
 }
 
-/// What is said or done otherwise.
+/// What is new in this run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detail {
-    /// The second is called behind the first; `None` is the begin, or the end, of the function.
+    /// Two calls in a row that the function never makes in the normal runs. If the first is null, the second is the
+    /// function's first call. If the second is null, the function returns after the first.
     Pair(Option<String>, Option<String>),
-    /// An argument with what it says, and what normal runs say.
+    /// An argument of an MPI call.
     Argument {
-        /// Its name in the standard.
+        /// The argument's name in the MPI standard.
         name: &'static str,
-        /// What it says.
+        /// The argument's value in this run.
         now: String,
-        /// What it says in normal runs.
+        /// The argument's values in the normal runs.
         normal: Vec<String>,
     },
     /// How a process ended.
     End {
-        /// In this run.
+        /// In this run, in words.
         now: String,
-        /// In the first normal one.
+        /// In the first normal run that has the process, in words.
         normal: String,
     },
 }
 
-/// The answer of the gate.
+/// The answer of `baseline check`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Gate {
-    /// Whether the run is stopped.
+    /// Whether the run differs from the baseline (exit status 1).
     pub differs: bool,
-    /// In a sentence.
+    /// The answer in one sentence.
     pub verdict: String,
-    /// The builds.
+    /// Whether the runs are of one build, or of two.
     pub builds: Compiled,
-    /// Functions that are left out, as the code of one of the builds cannot contain calls of them.
+    /// Functions that are not compared, because the code of one build cannot contain calls of them.
     pub left_out: Vec<String>,
-    /// All that is otherwise: causes first, then what follows from them.
+    /// All differences. Causes come first, then their consequences (`follows`).
     pub differences: Vec<Difference>,
 }

@@ -16,26 +16,27 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Something that a trace does and comparable ones do not, or the other way round.
+/// Something that a trace does and comparable traces do not, or the other way round.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Evidence {
-    /// The family of attributes, of sequences with the filter: `callers`, `double under mpi`.
+    /// The kind of attribute, for sequences also the filter: `callers`, `double under mpi`.
     pub family: String,
-    /// What it is: `a call of memcpy from worker`.
+    /// The attribute in words: `a call of memcpy from worker`.
     pub what: String,
-    /// Other calls that tell as much.
+    /// Other calls that are equally unusual; at most 2.
     pub others: Vec<String>,
-    /// Whether the trace has it.
+    /// Whether the trace has `what` (true) or lacks it (false).
     pub present: bool,
-    /// How many comparable traces of the normal runs (of the same role) have it.
+    /// Number of comparable traces that have it.
     pub seen: u32,
-    /// How many there are.
+    /// Number of comparable traces: those of the same role in the normal runs, or for `outliers` in this run.
     pub of: u32,
-    /// How unusual the trace is in this family: standard deviations (and one nat) beyond the normal runs.
+    /// How unusual the trace is in this family: (surprisal - mean) / (standard deviation + 1), at least 0. Mean and
+    /// deviation are those of the comparable traces.
     pub z: f64,
-    /// Lines of the source where it happens, as far as known.
+    /// Source lines of the call that `what` is about. Empty if no line is known.
     pub source: Vec<String>,
-    /// The first event of the trace that shows it.
+    /// Number of the trace's first event that shows it, from 0. Null if it is unknown, or if the trace lacks `what`.
     pub event: Option<u64>,
 }
 

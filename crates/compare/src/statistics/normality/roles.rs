@@ -12,9 +12,9 @@ use serde::Serialize;
 /// Traces that do the same work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Role {
-    /// A word for it, for `-t`: `worker`, `master`, `boundary`, `role-4`.
+    /// Name of the role, for `-t`: `worker`, `master`, `boundary`, `role-4`.
     pub name: String,
-    /// The traces that play it.
+    /// Traces with this role.
     pub traces: Vec<TraceName>,
 }
 

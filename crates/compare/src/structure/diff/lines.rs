@@ -4,28 +4,28 @@ use super::ops::{Op, Which};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Which side a line belongs to: the thesis' three colours, and one for what has changed.
+/// Which trace a line belongs to: the three colours of the thesis, and one for what has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineKind {
     /// Both traces.
     Common,
-    /// The normal trace alone.
+    /// Only the normal trace.
     Normal,
-    /// The faulty trace alone.
+    /// Only the faulty trace.
     Faulty,
-    /// Both, with a difference that the text tells.
+    /// Both traces, with a difference that `text` shows.
     Changed,
 }
 
-/// A line of a diff.
+/// One line of a diff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiffLine {
-    /// Whose it is.
+    /// Which trace the line belongs to.
     pub kind: LineKind,
-    /// How far to indent, from 0.
+    /// Indentation level, from 0.
     pub depth: usize,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 

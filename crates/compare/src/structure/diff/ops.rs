@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
 
-/// One of the traces, or both.
+/// The normal trace, the faulty trace, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Which {
@@ -15,91 +15,91 @@ pub enum Which {
     Normal,
     /// The faulty trace.
     Faulty,
-    /// Both.
+    /// Both traces.
     Both,
 }
 
-/// A step of the way from the normal trace to the faulty one. Elements are written as function names
-/// and loops (`L1^16`); an open call is its plain name.
+/// One step from the normal trace to the faulty one. An element is a function name, or a loop with its number of
+/// iterations (`L1^16`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Op {
-    /// The same in both.
+    /// Elements that both traces have.
     Equal {
         /// The elements.
         tokens: Vec<String>,
     },
-    /// In the normal trace alone.
+    /// Elements that only the normal trace has.
     Normal {
         /// The elements.
         tokens: Vec<String>,
     },
-    /// In the faulty trace alone.
+    /// Elements that only the faulty trace has.
     Faulty {
         /// The elements.
         tokens: Vec<String>,
-        /// Whether the last of them is a call that never returned.
+        /// Whether the last element is a call that never returned.
         open: bool,
     },
-    /// A loop that runs more or less often.
+    /// A loop with another number of iterations.
     Count {
-        /// Its name.
+        /// Name of the loop.
         name: String,
-        /// Its body.
+        /// Elements of the loop's body.
         body: Vec<String>,
-        /// Iterations in the normal trace.
+        /// Number of iterations in the normal trace.
         normal: u64,
-        /// Iterations in the faulty trace.
+        /// Number of iterations in the faulty trace.
         faulty: u64,
     },
-    /// A loop whose iterations make the same calls, in which something differs.
+    /// A loop whose iterations make the same calls in both traces, but something inside these calls differs.
     Iterations {
-        /// Its name.
+        /// Name of the loop.
         name: String,
         /// The first iteration that differs, from 1.
         first: u64,
-        /// How many differ.
+        /// Number of iterations that differ.
         times: u64,
-        /// What differs in the first of them.
+        /// What differs in the first of these iterations.
         ops: Vec<Op>,
     },
     /// A piece of the trace (`--split-at`) in which something differs.
     Piece {
-        /// Its name: `6.4@3`.
+        /// Name of the piece: `6.4@3`.
         name: String,
-        /// What differs in it.
+        /// What differs in the piece.
         ops: Vec<Op>,
     },
-    /// A loop, or the rest of one, with another body.
+    /// A loop whose body differs, in all iterations or in some.
     Body {
-        /// Its name in the normal trace.
+        /// Name of the loop in the normal trace.
         normal_name: String,
-        /// Its name in the faulty trace.
+        /// Name of the loop in the faulty trace.
         faulty_name: String,
-        /// The iterations that have changed, in the counting of the longer trace: first, from 1.
+        /// The first iteration that differs, from 1, as counted in the trace with more iterations.
         first: u64,
-        /// And last.
+        /// The last iteration that differs, counted in the same way.
         last: u64,
-        /// The body in the normal trace.
+        /// Elements of the body in the normal trace.
         normal: Vec<String>,
-        /// The body in the faulty trace.
+        /// Elements of the body in the faulty trace.
         faulty: Vec<String>,
-        /// How many iterations the normal trace makes of it.
+        /// Number of iterations with that body in the normal trace.
         normal_times: u64,
-        /// How many the faulty one makes.
+        /// Number of iterations with that body in the faulty trace.
         faulty_times: u64,
-        /// Whether one body is a rotation of the other.
+        /// Whether the two bodies are rotations of each other: the same cycle from another starting point.
         rotation: bool,
-        /// From one body to the other.
+        /// Steps from the normal body to the faulty one.
         ops: Vec<Op>,
     },
-    /// A call of the same function in which something differs.
+    /// A call that both traces make, in which something differs.
     Call {
         /// The function.
         name: String,
-        /// Where the call never returned, if anywhere.
+        /// In which trace the call never returned. Null if it returned in both.
         open: Option<Which>,
-        /// What differs in it.
+        /// What differs in the call.
         ops: Vec<Op>,
     },
 }
