@@ -20,10 +20,11 @@ pub struct Loops {
     pub traces: Vec<TraceLoops>,
 }
 
-/// A loop body. Equal bodies have equal ids in all traces and runs.
+/// A loop body. In the output of one command, equal bodies have equal ids in all traces and runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LoopBody {
-    /// Hash of the body's content, 32 hexadecimal digits.
+    /// Hash of the body's content, 32 hexadecimal digits. `diff` without `--flat` also hashes what the calls in the body
+    /// call: its ids are not those of `loops`.
     pub id: String,
     /// Name of the loop: L0, L1 and so on, in the order of first occurrence.
     pub name: String,
