@@ -130,7 +130,7 @@ fn who_becomes_another_user_can_load_it() {
     fs::create_dir(&home).expect("a directory");
     for mode in [0o700, 0o755] {
         fs::set_permissions(&home, fs::Permissions::from_mode(mode)).expect("a mode");
-        let run = installed.scratch.join(&format!("run-{mode:o}"));
+        let run = installed.scratch.join(format!("run-{mode:o}"));
         let mut command = Command::new(installed.scratch.join("bin/lockstep"));
         traced_environment(&mut command);
         command.env_remove("XDG_CACHE_HOME").env("HOME", &home);
