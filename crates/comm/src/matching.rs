@@ -338,8 +338,16 @@ impl Matching {
         [self.begun(communicator, task), by_it]
     }
 
+    /// The shares of the operation of a communicator with this number, from 0; none of one that is settled.
+    #[must_use]
+    pub fn shares(&self, communicator: CommunicatorId, order: usize) -> &[PartId] {
+        let shares = self.collectives.get(&(communicator, order));
+        shares.map_or(&[], Vec::as_slice)
+    }
+
     /// How many operations of a communicator a task began.
-    fn begun(&self, communicator: CommunicatorId, task: u32) -> usize {
+    #[must_use]
+    pub fn begun(&self, communicator: CommunicatorId, task: u32) -> usize {
         let begun = self.begun.get(&(communicator, task));
         begun.copied().unwrap_or(0)
     }

@@ -63,9 +63,9 @@ pub struct Strand {
     pub holds: Option<Holds>,
     /// Whether it is in a parallel region of OpenMP.
     pub in_team: bool,
-    /// In how many of these it was.
+    /// How many parallel regions it began; 0 if its trace lacks events.
     pub regions: u64,
-    /// To how many barriers of teams it came.
+    /// How many barriers of teams it came to; 0 if its trace lacks events.
     pub meetings: u64,
     /// Whether any other thread of its process that ran the program's own code would be known.
     pub in_full: bool,
@@ -126,8 +126,8 @@ impl Strand {
         self
     }
 
-    /// Whether it left a parallel region in which another one is still at a barrier, to which it did not come: it was in
-    /// as many regions, and all of a team come to the same barriers.
+    /// Whether it left a parallel region without a barrier at which another thread of the team is. All of a team come to the
+    /// same barriers, so it began as many regions as the other one and came to fewer barriers.
     #[must_use]
     pub fn left_out(&self, other: &Self) -> bool {
         let is_over = self.doing == Doing::Idle && other.in_team;
@@ -406,8 +406,9 @@ impl Functions {
     pub fn strand(&self, reading: &Reading, thread: &Thread) -> Strand {
         let mut strand = Strand::new(thread.name, Doing::Runs);
         strand.deeds = reading.deeds;
-        strand.regions = reading.regions;
-        strand.meetings = reading.meetings;
+        if thread.dropped == 0 {
+            (strand.regions, strand.meetings) = (reading.regions, reading.meetings);
+        }
         strand.holds.clone_from(&thread.holds);
         strand.in_full = self.in_full;
         strand.forked_from = self.forked.get(&thread.name.process).copied();

@@ -21,7 +21,7 @@ pub enum Certainty {
     Asks,
     /// It went another way than in a normal run, and others wait for it.
     Shown,
-    /// As [`Self::Stops`], but it is only the majority that says so, beside a normal run that does not.
+    /// As [`Self::Stops`], but only the majority says so: a normal run does not, or only those who wait for each other are asked.
     Outvoted,
     /// It is past a collective operation in which others wait.
     Passed,

@@ -9,7 +9,7 @@ pub enum Kind {
     Departed,
     /// It called another collective operation than others, or with another root or size: it cannot complete so.
     Stops,
-    /// The same, but it is only the majority that says so: beside a normal run that does not, or of those who wait for each other.
+    /// The same, but only the majority says so: a normal run does not, or only those who wait for each other are asked.
     Outvoted,
     /// It asked for another message than was sent, and than its series says.
     Asked,

@@ -39,7 +39,7 @@ pub struct InsideWait {
     pub task: u32,
     /// Which waits.
     pub from: TraceName,
-    /// For whom; nobody where that can never come, unless they left.
+    /// For whom. Nobody if that can never come; but threads that left a team are named.
     pub to: Vec<TraceName>,
     /// Why.
     pub why: Inside,
@@ -184,10 +184,13 @@ impl<'a> Threads<'a> {
             Doing::Team if is_left() => Aim::never_if(strand.in_full, Inside::Team),
             Doing::Team => {
                 let is_coming = |it: &Strand| it.in_team && it.doing != Doing::Team;
-                let has_left = |it: &Strand| it.left_out(strand);
+                // In nested regions the numbers differ, and tell nothing.
+                let is_apart = |it: &Strand| it.in_team && it.regions != strand.regions;
+                let is_one_team = others(&is_apart).is_empty();
+                let has_left = |it: &Strand| is_one_team && it.left_out(strand);
                 let waits = |it: &Strand| it.in_team && it.doing == Doing::Team;
                 Aim {
-                    // Of more who left than wait, it is those who wait that went another way.
+                    // If more threads left than wait, those who wait went another way.
                     never: others(&has_left).len() > others(&waits).len() + 1,
                     ..Aim::all(Inside::Team, others(&|it| is_coming(it) || has_left(it)))
                 }

@@ -264,6 +264,16 @@ fn a_team_waits_for_all_that_are_in_it() {
     assert_eq!(cores(vec![left(1), left(2)]), [[0]]);
     assert!(stuck(Doing::Idle, 1, 2).is_empty());
     assert!(stuck(Doing::Idle, 0, 0).is_empty());
+    // A thread of a region within this one comes to none of its barriers.
+    let inner = Strand {
+        trace: thread(0, 2),
+        ..after(Doing::Runs, 2, 1).in_team()
+    };
+    assert!(
+        waiting(vec![waiter.clone(), left(1), inner])
+            .stuck
+            .is_empty()
+    );
     // All have come: it is over in a moment.
     let found = waiting(vec![member(0, Doing::Team), member(1, Doing::Team)]);
     assert!(found.stuck.is_empty());

@@ -1,5 +1,5 @@
-//! Who is right where as many members of a communicator are on each side: those on whose way most of the others are, who have
-//! yet to come.
+//! Which side of a collective operation is right if the sides are equally large: members that have not come yet decide it by
+//! the calls that they made.
 //!
 //! ```text
 //!  rank 0   operation 1                                    MPI_Allgather [open]
@@ -8,15 +8,16 @@
 //! ```
 //! Rank 1 began what rank 3 did since the operation before, and nothing of what rank 0 did.
 //!
-//! *Guarantees*: nothing unless the calls of each who votes are the first of one side's, and of no other's. *Costs*: the calls of
-//! the members since the operation before. *Not for*: operations of several threads of a task, whose order is not known.
+//! *Guarantees*: a member votes for a side only if its calls since the operation before are the first of that side's, and of no
+//! other's. *Costs*: the calls of the members since that operation. *Not for*: tasks whose threads call MPI side by side: their
+//! calls have no order.
 
 use lockstep_check::Mismatch;
-use lockstep_comm::{Conversation, Matching, Membership, Operation};
+use lockstep_comm::{Conversation, Matching, Membership, Operation, PartId};
 use lockstep_diagnosis::{Disagreement, Right};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Puts the side that is right first, where the sides alone do not tell.
+/// Puts the side that is right first, if the sides alone do not tell which.
 pub(crate) fn vote(
     disagreements: &mut [Disagreement],
     conversations: &BTreeMap<u32, Conversation>,
@@ -43,7 +44,7 @@ struct Poll<'a> {
 }
 
 impl<'a> Poll<'a> {
-    /// The only side that has most of all, those counted in who are on its way.
+    /// The side with most members and votes, if it is only one.
     fn elected(&self, mismatch: &Mismatch) -> Option<usize> {
         let communicator = mismatch.communicator;
         if self.matching.is_unordered(communicator) {
@@ -53,17 +54,21 @@ impl<'a> Poll<'a> {
         let came: BTreeSet<u32> = (mismatch.sides.iter())
             .flat_map(|(_, shares)| shares.iter().map(|it| it.task))
             .collect();
+        let before = mismatch.order.checked_sub(1);
+        let before = before.map_or(&[][..], |it| self.matching.shares(communicator, it));
         let ways: Option<Vec<&[Operation]>> = (mismatch.sides.iter())
             .map(|(_, shares)| {
                 let (task, part) = shares.first().map(|it| (it.task, it.part))?;
                 let last = self.conversations.get(&task)?.parts.get(part)?.operation;
-                self.since(mismatch, task, last + 1)
+                self.calls(task, before, last + 1)
             })
             .collect();
         let ways = ways?;
         let mut votes: Vec<usize> = mismatch.sides.iter().map(|it| it.1.len()).collect();
-        for task in members.iter().filter(|it| !came.contains(it)) {
-            let own = self.since(mismatch, *task, usize::MAX).unwrap_or_default();
+        let absent = members.iter().filter(|it| !came.contains(it));
+        // Who has yet to come to an earlier operation is not on its way to this one.
+        for task in absent.filter(|it| self.matching.begun(communicator, **it) == mismatch.order) {
+            let own = self.calls(*task, before, usize::MAX).unwrap_or_default();
             let mut on = (0..ways.len()).filter(|it| begins(ways[*it], own));
             if let (Some(side), None) = (on.next(), on.next()) {
                 votes[side] += 1;
@@ -74,17 +79,15 @@ impl<'a> Poll<'a> {
         best.next().filter(|_| best.next().is_none())
     }
 
-    /// The calls of a task behind the operation before this one, those before call `end`.
-    fn since(&self, mismatch: &Mismatch, task: u32, end: usize) -> Option<&'a [Operation]> {
+    /// The calls of a task behind its share of the operation before, those before call `end`. Of a share that is not there any
+    /// more, all calls are over, too.
+    fn calls(&self, task: u32, before: &[PartId], end: usize) -> Option<&'a [Operation]> {
         let said = self.conversations.get(&task)?;
-        let before = mismatch.order.checked_sub(1);
-        let mut all = self.matching.collectives();
-        let before = all.find(|it| it.0 == mismatch.communicator && Some(it.1) == before);
-        let shares = before.into_iter().flat_map(|it| it.2);
-        let own = shares.into_iter().find(|it| it.task == task);
-        let begin = match own {
+        if said.is_threaded() {
+            return None;
+        }
+        let begin = match before.iter().find(|it| it.task == task) {
             Some(share) => said.parts.get(share.part)?.operation + 1,
-            // What came before those that are known is over.
             None => 0,
         };
         said.operations.get(begin..end.min(said.operations.len()))
@@ -148,5 +151,8 @@ mod tests {
         let reduces: &[&str] = &["MPI_Recv", "MPI_Reduce"];
         let receives: &[&str] = &["MPI_Recv"];
         assert!(wrong(&[reduces, receives, receives, SUMS]).is_empty());
+        // Who has yet to come to the operation before made its calls before that one.
+        let [gathers, sums] = [GATHERS, SUMS].map(|it| [&["MPI_Barrier"], it].concat());
+        assert!(wrong(&[&gathers, receives, receives, &sums]).is_empty());
     }
 }

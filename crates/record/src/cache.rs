@@ -43,8 +43,8 @@ impl Cache {
         Self::at(&place_of(kind)?, maker, 0o700)
     }
 
-    /// The same for what programs of other users read, too: root starts such. Where they cannot look into root's cache, it is
-    /// the system's.
+    /// The cache for files that programs of other users read, too: root starts such programs. It is the system's if others cannot
+    /// look into root's own.
     pub(crate) fn of_all_users(kind: &str, maker: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             return Self::of(kind, maker);
@@ -68,16 +68,16 @@ impl Cache {
         let own = all.join(maker);
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(mode).create(&own).ok()?;
-        if mode != 0o700 {
-            // Whatever the umask is.
-            let mut made = own.ancestors().take(3);
-            made.try_for_each(|it| fs::set_permissions(it, Permissions::from_mode(mode)))
-                .ok()?;
-        }
-        // A link in the place of the last directory would lead to one of somebody's choice.
+        // A link in the place of one of these would lead to a directory of somebody's choice.
         let is_private = |path: &Path| {
             fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && is_ours(&found))
         };
+        if mode != 0o700 {
+            // The umask may have closed them.
+            for made in own.ancestors().take(3).filter(|it| is_private(it)) {
+                fs::set_permissions(made, Permissions::from_mode(mode)).ok()?;
+            }
+        }
         (is_private(all) && is_private(&own)).then(|| Self {
             all: all.to_owned(),
             own,

@@ -291,7 +291,7 @@ fn put_executable(place: &Path, bytes: &[u8]) -> io::Result<()> {
         .open(&draft)
         .and_then(|mut file| {
             file.write_all(bytes)?;
-            // Whatever the umask is.
+            // The umask would close it.
             file.set_permissions(Permissions::from_mode(0o755))
         })
         .and_then(|()| fs::rename(&draft, place))
